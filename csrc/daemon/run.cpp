@@ -64,6 +64,8 @@ void forget_parent() {
   std::signal(SIGPIPE, SIG_IGN);
   // A write beyond `ulimit -f` fails, and is said, instead of ending the process.
   std::signal(SIGXFSZ, SIG_IGN);
+  // A soft limit of processor time (`ulimit -St`) was set for the job that started this process.
+  std::signal(SIGXCPU, SIG_IGN);
   ::umask(077);
 }
 

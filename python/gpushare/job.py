@@ -208,11 +208,7 @@ class Job:
         self.set(memory_limit=max(1, int(capacity * fraction)))
 
     def stats(self) -> JobStats:
-        """Returns what the job has done and holds.
-
-        Raises:
-            GpushareError: gpushare is not installed in this process.
-        """
+        """Returns what the job has done and holds; all 0 where gpushare is not installed."""
         return job_stats()
 
     @property

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
+
+from gpushare.errors import GpushareError
+
+_NOTHING: dict[Any, Any] = {"int": 0, "bool": False, "float": 0.0, "str": ""}
+"""By the names of the types of figures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,12 +87,16 @@ class JobStats:
 def job_stats() -> JobStats:
     """Returns the figures of this process.
 
-    Raises:
-        GpushareError: gpushare is not installed in this process.
+    All are 0 where gpushare could not be installed, because of a wrong setting for example. A
+    program that prints them must go on, as its training does.
     """
     from gpushare import _native
 
-    return JobStats(**_native.load().job_stats())
+    try:
+        return JobStats(**_native.load().job_stats())
+    except GpushareError as error:
+        nothing: dict[str, Any] = {each.name: _NOTHING[each.type] for each in fields(JobStats)}
+        return JobStats(**nothing | {"unmanaged_reason": str(error), "lease_state": "kIdle"})
 
 
 def memory_stats() -> dict[str, int]:

@@ -147,4 +147,11 @@ def test_followed_log_yields_what_is_added(tmp_path: Path) -> None:
     with path.open("a") as file:
         file.write("two\n")
     assert next(lines) == "two\n"
-    assert list(read_log(path, follow=False)) == ["one\ntwo\n"]
+    assert list(read_log(path, follow=False)) == ["one\n", "two\n"]
+
+
+def test_a_log_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    """In /tmp another user may have made the folder of somebody's coordinator, and a log there."""
+    path = tmp_path / "log"
+    path.write_text("[info] \x1b]0;title\x07\x1b[2J\u202e\n")
+    assert list(read_log(path, follow=False)) == ["[info] ?]0;title??[2J?\n"]

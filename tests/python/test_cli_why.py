@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from gpushare.cli._screen.line import plain
 from gpushare.cli.why import why_lines
 from tests.python.command_line import gpushare, needs_daemon, run_as_job
@@ -55,12 +57,23 @@ def test_no_such_job_is_exit_4_in_the_coordinators_words(tmp_path: Path) -> None
     assert ended.stderr == "gpushare: there is no job 9. See: gpushare status\n"
 
 
-def test_no_such_name_is_exit_4_as_no_such_number(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("job", "shown"),
+    [
+        ("bert", "bert"),
+        # Python takes it for a 3, and another user may have named a job so.
+        ("\u0663", "\u0663"),
+        ("9" * 5000, "9" * 5000),
+        ("\x1b[2Jx\n[error]", "?[2Jx?[error]"),
+    ],
+    ids=["a word", "a digit of another alphabet", "too many digits", "escape sequences"],
+)
+def test_no_such_name_is_exit_4_as_no_such_number(job: str, shown: str, tmp_path: Path) -> None:
     with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
-        ended = gpushare("why", "bert", socket=fake.path)
+        ended = gpushare("why", job, socket=fake.path)
     assert (ended.returncode, ended.stderr) == (
         4,
-        "gpushare: no job is named bert. See: gpushare status\n",
+        f"gpushare: no job is named {shown}. See: gpushare status\n",
     )
 
 

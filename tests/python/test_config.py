@@ -228,6 +228,16 @@ def test_a_named_file_is_the_only_one_and_must_exist(tmp_path):
         ("not toml", "bad.toml: "),
         ("a = " + 2000 * "[" + 2000 * "]", "it is nested too deeply"),
         ("[job]\nweight = 1" + 400 * "0", "job.weight: bad value 1000"),
+        pytest.param(
+            "[job]\ngroup = '" + 5000 * "x" + "'",
+            "xxx... (5002 characters); allowed: ",
+            id="a long value",
+        ),
+        pytest.param(
+            "# " + (1 << 20) * "x",
+            "has more than 1 MiB, so it is no file of settings",
+            id="a long file",
+        ),
         ('[job]\ndeadline = "50"', "job.deadline: bad value '50'; say 50ms or 50s"),
         ('[coordinator]\nlinger = "1.5"', "coordinator.linger: bad value '1.5'; say 1.5ms or 1.5s"),
     ],

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -176,6 +177,17 @@ def test_a_coordinator_that_never_answers_keeps_nobody_waiting(tmp_path: Path) -
                 reading = next(readings)
     assert reading["devices"] == []
     assert "did not answer within 2 s" in reading["notes"][0]["text"]
+
+
+def test_what_is_no_request_leaves_no_line(fake: FakeCoordinator) -> None:
+    """Whoever reaches the port could fill the terminal of the dashboard's user."""
+    with dashboard(fake.path) as board:
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", urlsplit(board.url).port or 0)) as client:
+                client.send(b"\x16\x03\x01 no request\r\n\r\n")
+                assert client.recv(64).startswith(b"HTTP/1.1 400 ")
+        board.process.send_signal(signal.SIGINT)
+        assert board.process.communicate()[1] == ""
 
 
 def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:

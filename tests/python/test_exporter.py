@@ -101,14 +101,22 @@ def test_a_folder_that_cannot_be_looked_into_hides_no_other_coordinator(tmp_path
 
 
 @pytest.mark.parametrize(
-    "broken", [{"devices": [{}]}, {"devices": 3}, {"coordinator": None}, {"unmanaged": [{}]}]
+    ("broken", "said"),
+    [
+        ({"devices": [{}]}, "is no coordinator of protocol 1"),
+        ({"devices": 3}, "is no coordinator of protocol 1"),
+        ({"coordinator": None}, "the report lacks what is expected of it"),
+        ({"unmanaged": [{}]}, "the report lacks what is expected of it"),
+    ],
 )
-def test_a_report_that_is_none_is_as_no_answer(broken: dict[str, Any], tmp_path: Path) -> None:
+def test_a_report_that_is_none_is_as_no_answer(
+    broken: dict[str, Any], said: str, tmp_path: Path
+) -> None:
     with FakeCoordinator(tmp_path / "sock", make_report(**broken)) as fake:
         scraped = Scraped(DeviceSockets("cpu", [fake.path]))
         assert names(scraped.series()) == {"gpushare_up"}
     (line,) = scraped.said
-    assert "the report lacks what is expected of it" in line
+    assert said in line
 
 
 def test_counters_do_not_go_back_while_the_job_lives() -> None:

@@ -6,12 +6,14 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -25,11 +27,14 @@ from tests.python.fake_coordinator import FakeCoordinator, make_report
 
 
 @contextmanager
-def exporter(*arguments: str, socket: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def exporter(
+    *arguments: str, socket: str, stderr: TextIO | None = None
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The command on a free port, and the address that it says."""
     words = [sys.executable, "-m", "gpushare", "exporter", "--port", "0", *arguments]
     env = clean_environment(socket=socket, config=os.devnull)
-    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) as process:
+    out = subprocess.PIPE
+    with subprocess.Popen(words, env=env, stdout=out, stderr=stderr, text=True) as process:
         assert process.stdout is not None
         try:
             yield process, process.stdout.readline().split()[-1]
@@ -50,6 +55,25 @@ def test_serves_until_ctrl_c(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait() == 0
     assert value(series, "gpushare_job_share_ratio", job_name="gpt") == 0.34
+
+
+def test_connections_that_break_off_leave_no_line(tmp_path: Path) -> None:
+    """Whoever reaches the port could fill the log with a stack for each."""
+    with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
+        errors = tmp_path / "errors"
+        with errors.open("w") as file, exporter(socket=fake.path, stderr=file) as (process, url):
+            address = ("127.0.0.1", int(url.split(":")[-1].split("/")[0]))
+            for _ in range(5):
+                connection = socket.create_connection(address)
+                connection.send(b"GET /metrics HTTP/1.1\r\n")
+                # Closing resets the connection, so that reading from it fails.
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.close()
+            with urllib.request.urlopen(url) as answer:
+                assert b"gpushare_up" in answer.read()
+            process.send_signal(signal.SIGINT)
+            assert process.wait() == 0
+    assert errors.read_text() == ""
 
 
 @pytest.mark.parametrize(

@@ -183,13 +183,14 @@ model = torch.nn.Linear(1, 1)
 job = gpushare.register(model)
 with job.iteration():
     model(torch.ones(1, 1)).backward()
-print(job.is_managed)
+stats = job.stats()
+print(job.is_managed, stats.iterations, stats.unmanaged_reason)
 """
 
 
 def test_with_a_bad_setting_a_job_goes_on_unmanaged_and_says_so_once(run_forked, tmp_path):
     ended = run_forked(BAD_SETTINGS, weight="-1", socket=str(tmp_path / "sock"))
-    assert ended.stdout == "False\n"
+    assert ended.stdout == "False 0 gpushare is not installed in this process\n"
     assert ended.stderr == (
         "gpushare: GPUSHARE_WEIGHT: bad value '-1'; allowed: a finite number above 0. "
         "Training goes on unmanaged. GPUSHARE_REQUIRE=1 makes this fatal\n"
@@ -201,7 +202,7 @@ def test_with_a_broken_file_too(run_forked, tmp_path):
     file = tmp_path / "config.toml"
     file.write_text("[job\n")
     ended = run_forked(BAD_SETTINGS, config=str(file), socket=str(tmp_path / "sock"))
-    assert ended.stdout == "False\n"
+    assert ended.stdout == "False 0 gpushare is not installed in this process\n"
     (line,) = ended.stderr.splitlines()
     assert line.startswith(f"gpushare: {file}: ")
 

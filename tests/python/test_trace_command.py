@@ -130,12 +130,32 @@ def test_merging_puts_all_on_the_clock_of_the_recorded_trace(tmp_path: Path) -> 
         ("{", "is no JSON: "),
         ("[]", "is no trace: it has no list of traceEvents"),
         ('{"traceEvents": [], "baseTimeNanoseconds": "x"}', "baseTimeNanoseconds is no whole"),
+        pytest.param(
+            '{"traceEvents": [], "baseTimeNanoseconds": 1' + 400 * "0" + "}",
+            "is no whole",
+            id="a base of 400 digits",
+        ),
+        ('{"traceEvents": [1]}', "one of its events is no object"),
+        ('{"traceEvents": [{"ts": "x"}]}', "an event has a ts that is no number"),
+        ('{"traceEvents": [{"ts": NaN}]}', "an event has a ts that is no number"),
+        (
+            '{"traceEvents": [{"pid": "x"}], "otherData": {"unix_seconds_at_0": 1.5}}',
+            "an event has a pid that is no whole number",
+        ),
+        (
+            '{"traceEvents": [{"pid": 1}], "otherData": {"unix_seconds_at_0": NaN}}',
+            "none of these files is of gpushare trace record",
+        ),
+        pytest.param('{"traceEvents": ' + 100_000 * "[", "is no JSON: ", id="deep"),
+        pytest.param(
+            "\x1f\udc8b\x08\x00\x00\x00\x00\x00\x00\x03\udcff\udcff", "is no JSON: ", id="bad gzip"
+        ),
         ('{"traceEvents": []}', "none of these files is of gpushare trace record: name one of"),
     ],
 )
 def test_what_cannot_be_merged_is_said(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "profile.json"
-    file.write_text(text)
+    file.write_bytes(text.encode(errors="surrogateescape"))
     ended = gpushare("trace", "merge", str(file), "-o", str(tmp_path / "both.json"), socket=NONE)
     assert ended.returncode == 1
     assert said in ended.stderr

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <fstream>
-#include <iterator>
+#include <ios>
 #include <numeric>
 #include <optional>
 #include <sstream>
@@ -39,6 +39,9 @@ constexpr std::array<std::string_view, 2> kOthersKeys{"host.per_user", "host.pin
 constexpr std::array<std::string_view, 7> kOurTables{"accounts", "coordinator", "host",       "log",
                                                      "device",   "device.cpu",  "device.cuda"};
 constexpr std::string_view kJobsTable = "job";
+// A longer file is no file of settings. GPUSHARE_CONFIG may name a device by mistake, which has no
+// end.
+constexpr std::size_t kMostFileBytes = std::size_t{1} << 20;
 
 // The edit distance: how many letters have to be changed, added or left out to make one word of the
 // other.
@@ -212,8 +215,15 @@ Status read_config_file(const std::string& path, bool must_exist, DaemonOptions&
     if (!must_exist && (errno == ENOENT || errno == ENOTDIR)) return {};
     return errno_status("read " + path);
   }
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  // One byte more than allowed, so that a longer file is seen as such.
+  std::string text(kMostFileBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad()) return errno_status("read " + path);
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > kMostFileBytes) {
+    return {StatusCode::kInvalidArgument,
+            path + " has more than 1 MiB, so it is no file of settings"};
+  }
   return read_config_text(text, path, options);
 }
 

@@ -223,10 +223,23 @@ def _read_report(answer: bytes, path: str) -> dict[str, Any]:
         if kind != "status_report":
             raise CoordinatorUnreachable(f"{path} answered {kind!r} instead of a status report")
         report = json.loads(message["report"])
-    except (ValueError, KeyError, TypeError) as error:
+        _check_rows(report)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CoordinatorUnreachable(
             f"what listens at {path} is no coordinator of protocol {PROTOCOL_VERSION}: {error!r}"
         ) from error
-    if not isinstance(report, dict):
-        raise CoordinatorUnreachable(f"the coordinator at {path} sent a report that is no object")
-    return report
+    return dict(report)
+
+
+def _check_rows(report: Any) -> None:
+    """Looks for what all commands rely on. Another program may listen at a configured path.
+
+    Raises:
+        KeyError, TypeError: It is missing, or of another kind.
+    """
+    for device in report["devices"]:
+        if not isinstance(device["device"], str):
+            raise TypeError(f"a device is called {device['device']!r}")
+        for row in device["jobs"]:
+            if not isinstance(row["job"], int):
+                raise TypeError(f"a job has the number {row['job']!r}")

@@ -32,6 +32,8 @@ __all__ = [
 ]
 
 SYSTEM_FOLDER = "/run/gpushare"
+_MOST_SHOWN = 200
+"""Characters of a bad value that an error repeats."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,7 +256,10 @@ def _take(
     try:
         values[setting.field] = setting.parse(value)
     except (ValueError, TypeError, OverflowError) as error:
-        errors.append(ConfigError(f"{where}: bad value {value!r}; {setting.refusal(error)}"))
+        shown = repr(value)
+        if len(shown) > _MOST_SHOWN:
+            shown = f"{shown[:_MOST_SHOWN]}... ({len(shown)} characters)"
+        errors.append(ConfigError(f"{where}: bad value {shown}; {setting.refusal(error)}"))
 
 
 def _runtime_folder() -> str:

@@ -13,6 +13,8 @@ from typing import Any
 from gpushare.errors import ConfigError
 
 SYSTEM_FILE = "/etc/gpushare/config.toml"
+MOST_BYTES = 1 << 20
+"""A longer file is no file of settings: GPUSHARE_CONFIG may name a device or a log by mistake."""
 
 
 def files(env: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
@@ -34,13 +36,15 @@ def read_table(path: str, *, must_exist: bool) -> dict[str, Any]:
     """
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
-            content = file.read()
+            content = file.read(MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError) as error:
         if not must_exist:
             return {}
         raise ConfigError(f"GPUSHARE_CONFIG: cannot read {path}: {error.strerror}") from None
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    if len(content) > MOST_BYTES:
+        raise ConfigError(f"{path} has more than 1 MiB, so it is no file of settings")
     return _parse_toml(content, path)
 
 

@@ -16,6 +16,17 @@ _SECONDS = {
 }  # fmt: skip
 _MOST_BYTES = 9e18
 _MOST_SECONDS = 1e9
+_MOST_DIGITS = 18
+"""All numbers of so many digits fit into 63 bits, which messages and databases hold."""
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is the number of a job or a user, and not a name.
+
+    Digits of other alphabets make a name. Another user could give such a name to his job, and a
+    command would then act on the job whose number it resembles.
+    """
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
 def parse_bytes(text: str | int) -> int:

@@ -11,6 +11,7 @@ import typer
 from gpushare.cli._targets.completion import completed_command
 from gpushare.cli.exit_code import ExitCode
 from gpushare.cli.version import version_text
+from gpushare.printable import printable
 
 COMMANDS = (
     "run",
@@ -115,7 +116,7 @@ def _usage_text(error: Any, asked: str) -> str:
         return ""
     command = error.ctx.command_path if error.ctx else f"gpushare {asked}"
     end = "" if text.endswith((".", "?")) else "."
-    return f"{' '.join(text.split())}{end} See: {command} --help"
+    return f"{printable(' '.join(text.split()))}{end} See: {command} --help"
 
 
 def _show_version(is_asked: bool) -> None:

@@ -22,11 +22,13 @@ from gpushare.cli._targets.completion import complete_policies
 from gpushare.cli._targets.coordinators import ask_each, find_sockets, named_device
 from gpushare.cli.exit_code import ExitCode
 from gpushare.errors import CoordinatorUnreachable, GpushareError
+from gpushare.printable import printable
 
 LOG_NAME = "coordinator.log"
 """Beside the socket, of the CPU; ``gpushared --daemonize`` writes it there."""
 
 _FOLLOW_SECONDS = 0.2
+_MOST_LINE = 65536
 
 
 def add_to(app: typer.Typer) -> None:
@@ -169,9 +171,11 @@ def read_log(path: Path, *, follow: bool) -> Iterator[str]:
     """Yields a log's text, and with ``follow`` what is added to it, without end."""
     with path.open(errors="replace") as file:
         while True:
-            text = file.read()
+            # In parts: another program may have written the file, with lines of any length.
+            text = file.readline(_MOST_LINE)
             if text:
-                yield text
+                line = text.removesuffix("\n")
+                yield printable(line) + text[len(line) :]
             elif not follow:
                 return
             else:

@@ -13,6 +13,7 @@ import sys
 from gpushare.cli._screen.terminal import take_no_color
 from gpushare.cli.exit_code import INTERRUPTED, ExitCode
 from gpushare.errors import ConfigError, CoordinatorUnreachable, GpushareError
+from gpushare.printable import printable
 
 
 def main() -> None:
@@ -29,7 +30,8 @@ def main() -> None:
         sys.stdout.flush()  # what cannot be written is said here, and not by Python at exit
         sys.exit(code)
     except GpushareError as error:
-        print(f"gpushare: {error}", file=sys.stderr)
+        # The text may have words of an argument, a variable or a file.
+        print(f"gpushare: {printable(str(error))}", file=sys.stderr)
         sys.exit(_exit_code(error))
     except ImportError:
         from gpushare._coordinator.identity import WRONG_PACKAGE, is_stranger_installed
@@ -45,7 +47,7 @@ def main() -> None:
         sys.exit(ExitCode.ERROR)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print(f"gpushare: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"gpushare: {printable(f'{where}{error.strerror or error}')}", file=sys.stderr)
         _forget_output()
         sys.exit(ExitCode.ERROR)
 

@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from gpushare._accounts.accounts import Accounts, Filter
+from gpushare._settings.quantities import is_number
 from gpushare.printable import printable
 
 _SPAN = re.compile(r"([0-9]{1,6})(min|h|d|w)")
@@ -91,7 +92,7 @@ def _uid_of(user: str) -> int:
     try:
         return pwd.getpwnam(user).pw_uid
     except KeyError:
-        if user.isdecimal():
+        if is_number(user):
             return int(user)
         raise typer.BadParameter(
             f"--user {user!r}: this machine has no such user; a number is allowed too"

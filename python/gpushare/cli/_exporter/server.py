@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import socket
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpushare.errors import ConfigError, GpushareError
 
 if TYPE_CHECKING:
     from gpushare.cli._exporter.asking import Coordinators
+
+QUIET_SECONDS = 10
+"""How long a connection may say nothing. A scraper sends its whole request at once."""
 
 
 def serve(coordinators: Coordinators, address: str, port: int) -> None:
@@ -42,12 +45,32 @@ def serve(coordinators: Coordinators, address: str, port: int) -> None:
             f"cannot listen at {address}, port {port}: {error.strerror}. "
             "Choose another place with --address and --port"
         ) from error
+    _expect_bad_clients(server)
     shown = f"[{address}]" if ":" in address else address
     print(f"metrics at http://{shown}:{server.server_port}/metrics", flush=True)
     try:
         thread.join()
     except KeyboardInterrupt:
         return
+
+
+def _expect_bad_clients(server: Any) -> None:
+    """Ends connections that say nothing, and writes nothing about those that break off.
+
+    Whoever reaches the port could otherwise keep a thread each, and fill the log with stacks.
+    """
+
+    class Handler(server.RequestHandlerClass):  # type: ignore[misc]
+        timeout = QUIET_SECONDS
+
+    say_error = server.handle_error
+
+    def handle_error(request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], OSError):
+            say_error(request, client_address)
+
+    server.RequestHandlerClass = Handler
+    server.handle_error = handle_error
 
 
 def _say(line: str) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from gpushare._coordinator.client import CoordinatorClient, RefusedError
 from gpushare._settings import config
+from gpushare._settings.quantities import is_number
 from gpushare.cli._targets.coordinators import Answer, ask_each, find_sockets
 from gpushare.printable import printable
 
@@ -139,7 +140,7 @@ def _row_of(report: dict[str, Any], number: int) -> dict[str, Any]:
 
 def _find_job(answers: list[Answer], job: str) -> tuple[int, list[str]]:
     """The number of the job with this number or name, and its coordinator's sockets."""
-    if job.isdecimal():
+    if is_number(job):
         found = [(int(job), each) for each in answers if _has_job(each.report, int(job))]
         # Nobody's: the coordinator says so.
         found = found or [(int(job), answers[0])]

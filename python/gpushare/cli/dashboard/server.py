@@ -50,6 +50,8 @@ def serve(coordinators: Coordinators, port: int) -> None:
         config = uvicorn.Config(
             make_app(feed, token),
             log_config=None,
+            # Its warnings are about requests, so whoever reaches the port could write them.
+            log_level="error",
             access_log=False,
             server_header=False,
             ws="none",

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
+import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,23 +42,55 @@ def read(path: Path) -> Part:
     Raises:
         GpushareError: It is none, or cannot be read.
     """
+    part = _read_json(path)
+    for event in part.content["traceEvents"]:
+        problem = _problem(event, is_ours=part.is_ours)
+        if problem:
+            raise GpushareError(f"{path} is no trace: {problem}")
+    return part
+
+
+def _problem(event: Any, *, is_ours: bool) -> str:
+    """What keeps an event from being shifted and put into a group; "" if nothing does."""
+    if not isinstance(event, dict):
+        return "one of its events is no object"
+    if not _is_finite(event.get("ts", 0)):
+        return "an event has a ts that is no number"
+    # torch has texts as some pids, and those of ours are counted on.
+    if is_ours and not _is_whole(event.get("pid")):
+        return "an event has a pid that is no whole number"
+    return ""
+
+
+def _read_json(path: Path) -> Part:
+    """The file, whose events are not looked at."""
     try:
         data = path.read_bytes()
         content = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
     except OSError as error:
         raise GpushareError(f"{path}: {error.strerror or error}") from error
-    except (EOFError, ValueError) as error:
+    except (EOFError, ValueError, RecursionError, zlib.error) as error:
         raise GpushareError(f"{path} is no JSON: {error}") from error
     if not isinstance(content, dict) or not isinstance(content.get("traceEvents"), list):
         raise GpushareError(f"{path} is no trace: it has no list of traceEvents")
     other = content.get("otherData")
     zero = other.get(UNIX_ZERO) if isinstance(other, dict) else None
-    if isinstance(zero, float):
+    if isinstance(zero, float) and math.isfinite(zero * 1e9):
         return Part(content, int(zero * 1e9), is_ours=True)
     base = content.get(_BASE, 0)
-    if not isinstance(base, int):
+    if not _is_whole(base):
         raise GpushareError(f"{path}: its {_BASE} is no whole number")
     return Part(content, base, is_ours=False)
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether it is an integer that a field of 64 bits may have."""
+    return isinstance(value, int) and abs(value) < 1 << 64
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether it is a time in us that has a number of ns."""
+    return _is_whole(value) or (isinstance(value, float) and math.isfinite(value * 1e3))
 
 
 def merge(parts: list[Part]) -> dict[str, Any]:
@@ -84,8 +118,8 @@ def merge(parts: list[Part]) -> dict[str, Any]:
     return {**profiles[0].content, _BASE: base_ns, "traceEvents": events}
 
 
-def _shifted(event: Any, by_ns: int) -> Any:
-    if not by_ns or not isinstance(event, dict) or "ts" not in event:
+def _shifted(event: dict[str, Any], by_ns: int) -> dict[str, Any]:
+    if not by_ns or "ts" not in event:
         return event
     return {**event, "ts": (round(event["ts"] * 1e3) + by_ns) / 1e3}
 
