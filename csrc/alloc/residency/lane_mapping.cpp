@@ -42,9 +42,8 @@ Status map_slots(AllocatorCore& core,
                  const std::vector<std::uint32_t>& slots,
                  int file,
                  const Ends& ends) {
-  const auto portions = runs_of(refs, [&](std::size_t i) {
-    return slots[i] == slots[i - 1] + 1 && i % kChunksAtOnce != 0;
-  });
+  const auto portions = runs_of(
+      refs, [&](std::size_t i) { return slots[i] == slots[i - 1] + 1 && i % kChunksAtOnce != 0; });
   for (const ChunkRange& run : portions) {
     if (run.first > 0 && ends && ends()) {
       return {StatusCode::kCancelled, "the lease is asked for"};
