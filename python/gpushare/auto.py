@@ -123,7 +123,9 @@ class Finder:
 
         def look_and_call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
             if finder._is_watching and finder.ends_watching(module):
-                torch.nn.Module.__call__ = original  # type: ignore[method-assign]
+                # Somebody may have wrapped it after us; then ours stays below, and does nothing.
+                if torch.nn.Module.__call__ is look_and_call:
+                    torch.nn.Module.__call__ = original  # type: ignore[method-assign]
                 if _native.is_installed():
                     finder.found(module)
             return original(module, *args, **kwargs)

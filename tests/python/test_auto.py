@@ -76,6 +76,22 @@ def test_watching_ends_when_the_model_is_found(finder):
     assert optimizer is not None
 
 
+def test_what_the_program_has_put_around_the_call_of_modules_stays(finder):
+    watching = nn.Module.__call__
+    calls = []
+
+    def counted(module, *args):
+        calls.append(module)
+        return watching(module, *args)
+
+    nn.Module.__call__ = counted
+    model = nn.Linear(2, 2)
+    model(x())
+    model(x())
+    assert finder.registered.models == [model]
+    assert calls == [model, model]
+
+
 def test_without_an_optimizer_the_first_module_with_parameters_is_evaluated(finder):
     nn.ReLU()(x())
     assert finder.registered is None

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch.distributed as dist
+from torch.distributed import rpc
 
 from gpushare._coordinator import gangs
 from gpushare._settings.devices import CPU
@@ -38,6 +41,40 @@ def test_ranks_find_the_same_name(store, monkeypatch):
     # Of another program, with a store of its own, it is another one.
     monkeypatch.setattr(dist.distributed_c10d, "_get_default_store", dist.HashStore)
     assert gangs.options("", CPU)["gang"] != first["gang"]
+
+
+@pytest.fixture
+def rpc_workers(monkeypatch):
+    """Makes this process one of so many workers of torch's RPC."""
+
+    def become(count):
+        agent = SimpleNamespace(get_worker_infos=lambda: [None] * count)
+        monkeypatch.setattr(rpc.api, "_is_current_rpc_agent_set", lambda: True)
+        monkeypatch.setattr(rpc.api, "_get_current_rpc_agent", lambda: agent)
+
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    monkeypatch.setenv("MASTER_PORT", "2950")
+    return become
+
+
+def test_workers_of_rpc_are_a_gang(rpc_workers, monkeypatch):
+    rpc_workers(1)
+    assert gangs.options("", CPU) == ALONE
+    rpc_workers(2)
+    first = gangs.options("", CPU)
+    assert first == ALONE | {"gang": "rpc-127.0.0.1-2950"}
+    assert gangs.options("blue", CPU)["gang"] == "blue"
+    monkeypatch.setenv("MASTER_PORT", "2951")
+    assert gangs.options("", CPU) != first
+
+
+def test_workers_of_rpc_that_met_elsewhere_get_no_turns(rpc_workers, monkeypatch):
+    rpc_workers(3)
+    monkeypatch.delenv("MASTER_PORT")
+    with pytest.raises(
+        GpushareError, match="one of 3 workers of torch.distributed.rpc, which have"
+    ):
+        gangs.options("", CPU)
 
 
 def test_a_name_that_is_given_wins(store):

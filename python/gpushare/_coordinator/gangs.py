@@ -2,7 +2,8 @@
 
 Inside an iteration a rank waits for the others. If they took turns with each other, all of them
 would wait. What ranks have in common is the store of torch.distributed's default group: the first
-that comes writes the gang's name there.
+that comes writes the gang's name there. Workers of torch.distributed.rpc have no such group. What
+they have in common is the address where they have met.
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ def options(name: str, device: str) -> dict[str, Any]:
     """Returns gang, rank and ranks, as ``_C.register_job`` takes them.
 
     Args:
-        name: The gang that was asked for, which is believed; "": that of torch.distributed's ranks.
+        name: The gang that was asked for, which is believed; "": that of torch.distributed's ranks,
+            or of its RPC's workers.
         device: That this process shares.
 
     Raises:
         GpushareError: The ranks are on several devices or hosts, or cannot be asked.
     """
     if not is_distributed():
-        return {"gang": name, "rank": 0, "ranks": 1}
+        return {"gang": name or _gang_of_rpc(device), "rank": 0, "ranks": 1}
     import torch.distributed as dist
 
     rank, ranks = dist.get_rank(), dist.get_world_size()
@@ -60,6 +62,34 @@ def options(name: str, device: str) -> dict[str, Any]:
             "ranks wait for each other: gpushare gives no turns to those yet"
         )
     return {"gang": gang, "rank": rank, "ranks": ranks}
+
+
+def _gang_of_rpc(device: str) -> str:
+    """Returns the name that the workers of torch's RPC have in common; "" if this is none of them.
+
+    Raises:
+        GpushareError: The workers are on several devices, or how they have met is not known.
+    """
+    api = sys.modules.get("torch.distributed.rpc.api")
+    if api is None or not api._is_current_rpc_agent_set():
+        return ""
+    # torch has no public way to the number of workers, nor to the store where they have met.
+    workers = len(api._get_current_rpc_agent().get_worker_infos())
+    address = [os.environ.get(name, "") for name in ("MASTER_ADDR", "MASTER_PORT")]
+    if workers < 2:
+        return ""
+    if _has_own_device(device):
+        raise GpushareError(
+            f"this is one of {workers} workers of torch.distributed.rpc on several devices, which "
+            "wait for each other: gpushare gives no turns to those yet"
+        )
+    if not all(address):
+        raise GpushareError(
+            f"this is one of {workers} workers of torch.distributed.rpc, which have not met at "
+            "MASTER_ADDR and MASTER_PORT, so it gets no turns. If they are on this device, "
+            'register(gang="NAME") says so'
+        )
+    return "rpc-" + "-".join(address)
 
 
 def _agree(key: str, proposed: str) -> str:
