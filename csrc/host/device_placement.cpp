@@ -9,8 +9,8 @@
 // has to move thus wins over one where much has to move and as many jobs wait, and loses to one
 // with a job less.
 //
-// Work that is unknown is taken to be as much as the known work of a job is on average. Without any
-// known work the jobs are counted.
+// Work that is unknown is taken to be as much as the whole work of a known job is on average: most
+// such jobs have just begun. Without any known work the jobs are counted.
 #include "csrc/host/device_placement.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ Nanos typical_work(const std::vector<DeviceLoad>& devices) {
   Nanos sum;
   std::size_t num_known = 0;
   for (const DeviceLoad& device : devices) {
-    sum += device.work();
+    sum += device.whole_work();
     num_known += device.num_known();
   }
   return num_known == 0 ? seconds(1) : sum / static_cast<std::int64_t>(num_known);
@@ -56,8 +56,10 @@ void DeviceLoad::add(const JobLoad& job) {
   persistent_ += job.sizes.persistent;
   ephemeral_.insert(job.sizes.ephemeral);
   largest_ = *ephemeral_.rbegin();
-  work_ += job.work.value_or(Nanos{0});
-  num_known_ += static_cast<std::size_t>(job.work.has_value());
+  if (!job.work.has_value()) return;
+  left_ += job.work->left;
+  whole_ += job.work->whole;
+  ++num_known_;
 }
 
 void DeviceLoad::remove(const JobLoad& job) {
@@ -66,8 +68,10 @@ void DeviceLoad::remove(const JobLoad& job) {
   ephemeral_.erase(found);
   largest_ = ephemeral_.empty() ? Bytes{0} : *ephemeral_.rbegin();
   persistent_ -= job.sizes.persistent;
-  work_ -= job.work.value_or(Nanos{0});
-  num_known_ -= static_cast<std::size_t>(job.work.has_value());
+  if (!job.work.has_value()) return;
+  left_ -= job.work->left;
+  whole_ -= job.work->whole;
+  --num_known_;
 }
 
 bool DeviceLoad::fits_alone(const sched::Sizes& job) const {
@@ -87,7 +91,8 @@ Bytes DeviceLoad::excess_with(const sched::Sizes& job) const {
 double DeviceLoad::seconds_with(const JobLoad& job, Nanos typical) const {
   const auto num_unknown =
       static_cast<std::int64_t>(num_jobs() - num_known_) + (job.work.has_value() ? 0 : 1);
-  const double work = to_seconds(work_ + job.work.value_or(Nanos{0}) + typical * num_unknown);
+  const Nanos own = job.work.has_value() ? job.work->left : Nanos{0};
+  const double work = to_seconds(left_ + own + typical * num_unknown);
   const Bytes excess = excess_with(job.sizes);
   if (excess <= Bytes{0}) return work;
   const double moving = 2 * static_cast<double>(excess.value()) / kBytesPerSecond;

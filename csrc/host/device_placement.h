@@ -18,10 +18,16 @@
 
 namespace gpushare::host {
 
+// Device time that a job takes.
+struct JobWork {
+  Nanos left;   // until it is done
+  Nanos whole;  // from its first iteration to its last
+};
+
 // What is known of a job.
 struct JobLoad {
-  sched::Sizes sizes;              // 0: unknown
-  std::optional<Nanos> work = {};  // device time until it is done; nothing: unknown
+  sched::Sizes sizes;                // 0: unknown
+  std::optional<JobWork> work = {};  // nothing: unknown
 };
 
 // The jobs of one device.
@@ -36,8 +42,8 @@ class DeviceLoad {
   void remove(const JobLoad& job);
 
   [[nodiscard]] std::size_t num_jobs() const { return ephemeral_.size(); }
-  // The sum of known work, and of how many jobs it is.
-  [[nodiscard]] Nanos work() const { return work_; }
+  // The sum of the whole work of jobs whose work is known, and how many they are.
+  [[nodiscard]] Nanos whole_work() const { return whole_; }
   [[nodiscard]] std::size_t num_known() const { return num_known_; }
   // With one more job.
   [[nodiscard]] bool fits_alone(const sched::Sizes& job) const;
@@ -53,7 +59,8 @@ class DeviceLoad {
   Bytes persistent_;
   Bytes largest_;  // Invariant: of ephemeral_; apart, since each arrival asks each device for it
   std::multiset<Bytes> ephemeral_;
-  Nanos work_;
+  Nanos left_;
+  Nanos whole_;
   std::size_t num_known_ = 0;  // Invariant: at most num_jobs().
 };
 

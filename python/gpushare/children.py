@@ -45,7 +45,8 @@ def when_module_is_made(callback: Callable[[], None]) -> None:
     def first_init(module: torch.nn.Module, *args: Any, **kwargs: Any) -> None:
         if _callbacks and not _is_importing_parent():
             # Somebody may have wrapped it after us; then ours stays below, and does nothing.
-            if torch.nn.Module.__init__ is first_init:
+            outermost: Any = torch.nn.Module.__init__
+            if outermost is first_init:
                 torch.nn.Module.__init__ = original  # type: ignore[method-assign]
             while _callbacks:
                 _callbacks.pop(0)()

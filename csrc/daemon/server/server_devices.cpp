@@ -62,7 +62,8 @@ host::JobLoad load_of(const sched::JobRow& row) {
   const std::uint64_t total = row.settings.iterations_total;
   if (total == 0 || row.iteration <= Nanos{0}) return load;
   const std::uint64_t left = total - std::min(total, row.usage.iterations);
-  load.work = row.iteration * static_cast<std::int64_t>(left);
+  load.work = {.left = row.iteration * static_cast<std::int64_t>(left),
+               .whole = row.iteration * static_cast<std::int64_t>(total)};
   return load;
 }
 

@@ -44,24 +44,33 @@ TEST(DevicePlacement, OfDevicesWithAsManyJobsOneWithoutMovingIsTaken) {
 
 TEST(DevicePlacement, GoesWhereTheWorkIsDoneFirst) {
   std::vector<DeviceLoad> devices{device(gib(1)), device(gib(1))};
-  devices[0].add({.sizes = {}, .work = seconds(100)});
-  devices[1].add({.sizes = {}, .work = seconds(20)});
-  devices[1].add({.sizes = {}, .work = seconds(30)});
+  devices[0].add({.sizes = {}, .work = JobWork{seconds(100), seconds(100)}});
+  devices[1].add({.sizes = {}, .work = JobWork{seconds(20), seconds(20)}});
+  devices[1].add({.sizes = {}, .work = JobWork{seconds(30), seconds(30)}});
   EXPECT_EQ(choose_device(devices, {}), 1U);
-  devices[1].remove({.sizes = {}, .work = seconds(30)});
-  devices[1].add({.sizes = {}, .work = seconds(300)});
+  devices[1].remove({.sizes = {}, .work = JobWork{seconds(30), seconds(30)}});
+  devices[1].add({.sizes = {}, .work = JobWork{seconds(300), seconds(300)}});
   EXPECT_EQ(choose_device(devices, {}), 0U);
 }
 
 // Of 100 s and 20 s a job has 60 s on average.
 TEST(DevicePlacement, TakesUnknownWorkToBeAsTheKnownIsOnAverage) {
   std::vector<DeviceLoad> devices{device(gib(1)), device(gib(1))};
-  devices[0].add({.sizes = {}, .work = seconds(100)});
-  devices[1].add({.sizes = {}, .work = seconds(20)});
+  devices[0].add({.sizes = {}, .work = JobWork{seconds(100), seconds(100)}});
+  devices[1].add({.sizes = {}, .work = JobWork{seconds(20), seconds(20)}});
   devices[1].add({});
   EXPECT_EQ(choose_device(devices, {}), 1U);
   devices[1].add({});
   EXPECT_EQ(choose_device(devices, {}), 0U);
+}
+
+// A job of 100 s that is nearly done, and one that has just come and is as long, for all one knows.
+TEST(DevicePlacement, TakesUnknownWorkToBeAsKnownJobsWereAtTheirBegin) {
+  std::vector<DeviceLoad> devices{device(gib(1)), device(gib(1))};
+  devices[0].add({});
+  devices[1].add({.sizes = {}, .work = JobWork{seconds(20), seconds(100)}});
+  devices[1].add({.sizes = {}, .work = JobWork{seconds(20), seconds(100)}});
+  EXPECT_EQ(choose_device(devices, {}), 1U);
 }
 
 TEST(DevicePlacement, MovesLeastWhereAllMustMove) {
