@@ -7,7 +7,11 @@ import re
 from pathlib import Path
 
 from gpushare._settings.config import Config
-from gpushare._settings.config_notes import COORDINATORS_KEYS, USER_KEYS
+from gpushare._settings.config_notes import (
+    COORDINATORS_KEYS,
+    COORDINATORS_VARIABLES,
+    USER_KEYS,
+)
 from gpushare._settings.settings import SETTINGS
 from gpushare.job import register
 from tests.python.conftest import ROOT
@@ -44,7 +48,8 @@ JOBS = _rows("Settings of a job")
 def test_each_setting_is_there_under_its_variable_and_its_key() -> None:
     named = [(_code(row["variable"]), _code(row["key"])) for row in COORDINATORS + JOBS]
     there = {(each.variable, each.key) for each in SETTINGS}
-    assert set(named) == there | {("", key) for key in COORDINATORS_KEYS}
+    variables = {key: variable for variable, key in COORDINATORS_VARIABLES.items()}
+    assert set(named) == there | {(variables.get(key, ""), key) for key in COORDINATORS_KEYS}
     assert len(named) == len(set(named))
 
 

@@ -70,25 +70,30 @@ def test_waits_for_a_coordinator_and_for_the_next_one(
     play(monkeypatch, str(path), script)
 
 
-BROKEN: tuple[dict[str, Any], ...] = (
-    {"devices": 3},
-    {"unmanaged": [{}]},
-    {"warnings": [{"device": "cpu", "text": None}]},
-    {"devices": [{**three_jobs()["devices"][0], "policy": 3}]},
-    {"devices": [{**three_jobs()["devices"][0], "jobs": [make_job(1, "a", share="all")]}]},
+NONE = "is no coordinator of protocol 1"
+LACKING = "the report lacks what is expected of it"
+BROKEN: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"devices": 3}, NONE),
+    ({"unmanaged": [{}]}, LACKING),
+    ({"warnings": [{"device": "cpu", "text": None}]}, LACKING),
+    ({"devices": [{**three_jobs()["devices"][0], "policy": 3}]}, LACKING),
+    (
+        {"devices": [{**three_jobs()["devices"][0], "jobs": [make_job(1, "a", share="all")]}]},
+        LACKING,
+    ),
 )
 
 
-@pytest.mark.parametrize("broken", BROKEN)
+@pytest.mark.parametrize(("broken", "said"), BROKEN)
 def test_a_report_that_is_none_is_as_no_answer(
-    broken: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broken: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPUSHARE_SOCKET", str(tmp_path / "sock"))
     monkeypatch.setenv("GPUSHARE_CONFIG", os.devnull)
     with FakeCoordinator(tmp_path / "sock", three_jobs() | broken):
         look = Watch("").look()
     (silent,) = look.silent
-    assert "the report lacks what is expected of it" in silent.why
+    assert said in silent.why
     assert look.devices() == []
 
 

@@ -21,6 +21,9 @@ COORDINATORS_KEYS = frozenset({
 })  # fmt: skip
 """What the coordinator alone reads (``csrc/daemon/config/settings.cpp``)."""
 
+COORDINATORS_VARIABLES = {"GPUSHARE_DEVICES": "coordinator.devices"}
+"""Variables that it reads by itself, with their keys."""
+
 USER_KEYS = frozenset({
     "weight", "share_limit", "memory_limit", "max_priority", "max_weight", "max_jobs", "elastic",
 })  # fmt: skip
@@ -31,7 +34,7 @@ _OTHERS_KEYS = frozenset({"host.per_user", "host.pinned"})
 
 _KEYS = frozenset({setting.key for setting in SETTINGS}) | COORDINATORS_KEYS
 _TABLES = frozenset({key.rpartition(".")[0] for key in _KEYS} | {"device", "user"})
-_VARIABLES = frozenset(setting.variable for setting in SETTINGS) | {"GPUSHARE_DEVICES"}
+_VARIABLES = frozenset(setting.variable for setting in SETTINGS) | set(COORDINATORS_VARIABLES)
 _PREFIX = "GPUSHARE_"
 _LIKENESS = 0.6
 _VARIABLES_LIKENESS = 0.8
