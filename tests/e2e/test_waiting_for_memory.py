@@ -14,9 +14,10 @@ Coordinator = Callable[..., dict[str, str]]
 
 HOLDER = """
 import sys, gpushare, torch
-held = torch.ones(48 << 18)  # 48 MiB
-print("held", flush=True)
-sys.stdin.readline()
+tensor = torch.ones(48 << 18)  # 48 MiB
+with gpushare.register().hold():
+    print("held", flush=True)
+    sys.stdin.readline()
 """
 WAITER = """
 import gpushare, torch
