@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "csrc/wire/messages.h"
 
@@ -108,7 +109,8 @@ TEST_F(ServerDevices, QuestionsAndChangesReachTheJobsDevice) {
   EXPECT_EQ(job_row(daemon_->socket(), 2)["memory_limit_bytes"], mib(40).value());
   EXPECT_EQ(job_row(daemon_->socket(), 1)["memory_limit_bytes"], 0);
   ASSERT_TRUE(std::holds_alternative<wire::StatusReport>(client.ask(wire::SetPolicy{"srtf"})));
-  for (const auto& device : status_of(daemon_->socket())["devices"])
+  const nlohmann::json status = status_of(daemon_->socket());
+  for (const auto& device : status["devices"])
     EXPECT_EQ(device["policy"], "srtf") << device["device"];
 }
 

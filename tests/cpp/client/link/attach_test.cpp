@@ -12,6 +12,7 @@
 
 #include "tests/cpp/support/client_fake_coordinator.h"
 #include "tests/cpp/support/client_job_world.h"
+#include "tests/cpp/support/sanitizers.h"
 
 namespace gpushare::client {
 namespace {
@@ -87,7 +88,7 @@ TEST(Attach, WithoutACoordinatorTheJobIsUnmanaged) {
   EXPECT_EQ(job.runtime->explain(seconds(1)), status.message());
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(GS_HAS_SANITIZER)
 // Sanitizers open descriptors of their own, which would fail here.
 TEST(Attach, AJobThatMayOpenNoFileIsUnmanaged) {
   const TestFolder folder;
