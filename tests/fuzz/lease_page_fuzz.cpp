@@ -15,6 +15,7 @@
 
 #include "csrc/base/check.h"
 #include "csrc/base/log.h"
+#include "csrc/wire/limits.h"
 
 namespace gpushare::wire {
 namespace {
