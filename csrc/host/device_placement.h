@@ -24,7 +24,7 @@ struct JobWork {
   Nanos whole;  // from its first iteration to its last
 };
 
-// What is known of a job.
+// A job as far as it is known when devices are compared.
 struct JobLoad {
   sched::Sizes sizes;                // 0: unknown
   std::optional<JobWork> work = {};  // nothing: unknown

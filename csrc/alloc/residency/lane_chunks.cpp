@@ -181,6 +181,7 @@ Status LaneChunks::open(int file, const std::vector<std::uint32_t>& slots, const
   AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);
   const bool is_leaving = file < 0;
+  const bool was_forbidden = is_forbidden_;
   if (!is_leaving) GS_RETURN_IF_ERROR(allow_access(core));
   const auto end =
       slots.begin() + static_cast<std::ptrdiff_t>(std::min(slots.size(), members_.size()));
@@ -207,6 +208,7 @@ Status LaneChunks::open(int file, const std::vector<std::uint32_t>& slots, const
     lacking.resize(num_to_map);
     status = map_slots(core, lacking, {unused.begin(), unused.end()}, file, ends);
   }
+  if (status.code() == StatusCode::kCancelled && was_forbidden) forbid_access(core);
   core.arena(Route::kPrivate).recount_all();
   GS_EXPENSIVE_CHECK(core.check_invariants());
   return status;

@@ -62,7 +62,8 @@ class LaneChunks {
   // fewer than chunks, the others become private chunks without memory. Slots that are mapped
   // already stay. Memory that no job has used yet takes its time: `ends`, if given, is asked
   // between portions of a few ms whether to stop. pre: close() before; the route is kOutside.
-  // errors: kOutOfMemory, kIo; kCancelled: it was to stop. Some are mapped; may be tried again.
+  // errors: kOutOfMemory, kIo; kCancelled: it was to stop, and access is as the last close left it.
+  // Some are mapped; may be tried again.
   Status open(int file, const std::vector<std::uint32_t>& slots, const Ends& ends = {});
   // None is a lane chunk any more, and none is mapped. pre: as for open(). errors: kOutOfMemory,
   // kIo: mapped ones are left, which must not be used.

@@ -279,9 +279,9 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
     current->is_parked.store(gate_.is_parked() ? 1 : 0, std::memory_order_relaxed);
     return GateStep::kAgain;
   }
-  if (const Status mapped = open_lane(); mapped.code() == StatusCode::kCancelled) {
-    return give_back_unopened();
-  } else if (!mapped.ok()) {
+  const Status mapped = open_lane();
+  if (mapped.code() == StatusCode::kCancelled) return give_back_unopened();
+  if (!mapped.ok()) {
     unpark();
     close_if_open(wire::BoundaryKind::kException);
     return fail(mapped);
@@ -297,10 +297,9 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
   return GateStep::kEntered;
 }
 
-// Ends the lease before its iteration has begun. This thread stays in the gate, parked, and wants
-// the next one.
+// Ends the lease before its iteration has begun. Nothing of the lane was used, so nothing is told.
+// This thread stays in the gate, parked, and wants the next lease.
 Runtime::Impl::GateStep Runtime::Impl::give_back_unopened() {
-  close_lane();
   page()->is_parked.store(gate_.is_parked() ? 1 : 0, kRelaxed);
   close_if_open(wire::BoundaryKind::kNone);
   return GateStep::kAgain;

@@ -16,8 +16,8 @@
 namespace gpushare::client {
 namespace {
 
-// So long at most a process without a page must have neither allocated nor freed. What leaves while
-// it loads a model would only have to come back.
+// How long a process without a page must have neither allocated nor freed, at most. What leaves
+// while it loads a model would only have to come back.
 constexpr Nanos kLongestQuiet = seconds(1);
 
 }  // namespace
@@ -104,8 +104,8 @@ void Runtime::Impl::watch_idle_gap() {
   say_movable();
 }
 
-// Whether all memory may ever move although there is no page. What a thread that waits for room
-// does with it is decided elsewhere (is_stopped_for_room).
+// Whether all memory may move although there is no page, once the process does nothing. A process
+// with a thread that waits for room is not meant: is_stopped_for_room() decides about that.
 bool Runtime::Impl::may_move_without_page() {
   return page() == nullptr && allocator_.can_move_in_use() && !holds_.is_held() &&
          !needs_.has_waiting();

@@ -16,7 +16,8 @@ namespace gpushare::client {
 
 class QuietTime {
  public:
-  // `num_operations`: allocations and frees so far. 0 at the first call, and after any of them.
+  // How long that number has been the same, as far as was looked. `num_operations`: allocations and
+  // frees so far.
   [[nodiscard]] Nanos observe(std::int64_t num_operations, Nanos now) {
     if (num_operations_ != num_operations) {
       num_operations_ = num_operations;

@@ -4,10 +4,9 @@
 // A Revoke is answered on the client thread (on_revoke), in three steps. First it is decided under
 // the lock what may leave: all, if the main thread is in the gate or memory may move in the gap;
 // also all, if the only thread that allocates waits for room, or if the process has no iterations
-// and does nothing (gap_memory.cpp); otherwise only free memory. Then
-// memory is given up in parts, without the lock (release_in_parts). Each part is said at once, so
-// that the next job need not wait for the last byte. Last the books and the waiting threads are
-// told.
+// and does nothing (gap_memory.cpp); otherwise only free memory. Then memory is given up in parts,
+// without the lock (release_in_parts). Each part is said at once, so that the next job need not
+// wait for the last byte. Last the books and the waiting threads are told.
 //
 // Only one thread moves memory at a time (moves.h). A Revoke that comes while memory is being
 // restored is answered with nothing, and the coordinator asks again. Only a restore that waits for

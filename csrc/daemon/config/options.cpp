@@ -3,10 +3,9 @@
 //
 // The device comes before all of them, since it says which of a file's settings are meant. Several
 // devices may come from a file or from GPUSHARE_DEVICES; a single one that is named on the command
-// line wins over those. Sizes
-// that nobody has given are filled in last, from the machine's memory, and from the device's where
-// somebody knows it. What may go wrong: any value that is not allowed ends in one line that names
-// it, where it stands and what is allowed.
+// line wins over those. Sizes that nobody has given are filled in last, from the machine's memory,
+// and from the device's where somebody knows it. What may go wrong: any value that is not allowed
+// ends in one line that names it, where it stands and what is allowed.
 #include "csrc/daemon/config/options.h"
 
 #include <unistd.h>

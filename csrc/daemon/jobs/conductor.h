@@ -97,8 +97,8 @@ class Conductor {
   ipc::EventLoop::Timer hear_timer_;
   std::vector<JobId> observe_;  // of the newest Ready
   std::deque<sched::Decision> decisions_;
-  std::uint32_t num_waiting_ =
-      0;  // Invariant: entries of jobs_, on this device, that are is_waiting().
+  // Invariant: how many entries of jobs_ on this device are is_waiting().
+  std::uint32_t num_waiting_ = 0;
   bool is_num_waiting_new_ = false;
   LaneFiles lane_files_;
   bool are_others_new_ = false;

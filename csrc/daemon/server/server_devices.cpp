@@ -54,8 +54,8 @@ sched::CoordinatorOptions coordinator_options(const DaemonOptions& options,
   return result;
 }
 
-// What is known of a job's memory and of how long it still runs. A job that has not run yet has
-// what it holds.
+// The job's memory and the time that it still runs, as far as they are known. A job that has not
+// run yet counts with the memory that it holds.
 host::JobLoad load_of(const sched::JobRow& row) {
   host::JobLoad load;
   load.sizes = sched::sizes_of(row.usage, row.lane).value_or(sched::Sizes{row.room, Bytes{0}});
@@ -189,7 +189,7 @@ sched::Snapshot Server::Impl::snapshot(Nanos now) const {
   return all;
 }
 
-// Of all devices, oldest first.
+// The decisions of all devices, the oldest first.
 std::vector<sched::Decision> Server::Impl::decisions() const {
   std::vector<sched::Decision> all;
   for (const DeviceMachine& machine : machines_) {

@@ -51,8 +51,7 @@ def config_notes(env: Mapping[str, str]) -> list[str]:
         ConfigError: A file cannot be read.
     """
     notes = []
-    for path, must_exist in files(env):
-        table = read_table(path, must_exist=must_exist)
+    for path, table in _tables(env):
         notes += [f"{path}: {text}" for text in _unknown_in(table, "")]
     return notes + list(_variable_notes(env))
 
@@ -69,17 +68,23 @@ def user_notes(env: Mapping[str, str]) -> list[str]:
     import pwd
 
     notes = []
-    for path, must_exist in files(env):
-        users = read_table(path, must_exist=must_exist).get("user", {})
+    for path, table in _tables(env):
+        users = table.get("user", {})
         for name in users if isinstance(users, dict) else ():
             if name == "default" or name.isdecimal():
                 continue
             try:
                 pwd.getpwnam(name)
             except (KeyError, ValueError):
-                table = f"[user.{printable(name)}]"
-                notes.append(f"{path}: {table}: no user of this machine has that name")
+                title = f"[user.{printable(name)}]"
+                notes.append(f"{path}: {title}: no user of this machine has that name")
     return notes
+
+
+def _tables(env: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields each file of settings with what it says."""
+    for path, must_exist in files(env):
+        yield path, read_table(path, must_exist=must_exist)
 
 
 def _unknown_in(table: Mapping[str, Any], name: str) -> Iterator[str]:

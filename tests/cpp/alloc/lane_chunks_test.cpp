@@ -91,6 +91,31 @@ TEST(LaneChunks, TwoJobsNeedThePoolOnceAndSwitchWithoutACall) {
   EXPECT_EQ(a.world.vmm.num_calls() + b.world.vmm.num_calls(), calls);
 }
 
+// Twelve chunks are three portions.
+TEST(LaneChunks, AnOpenThatIsStoppedGetsFurtherEachTimeAndGivesNoAccess) {
+  constexpr Bytes kLarge = mib(24);
+  Lane lane;
+  LaneJob job(mib(100));
+  void* tensor = nullptr;
+  for (int i = 0; i < alloc::LaneChunks::kFreeCloses; ++i) {
+    ASSERT_TRUE(lane.open(job).ok());
+    tensor = *job.world.allocator->allocate(kLarge);
+    job.world.allocator->free(tensor);
+    lane.close(job, {.may_promote = true, .is_strict = true});
+  }
+  ASSERT_EQ(job.lane.size(), 12U);
+  const alloc::Ends at_once = [] { return true; };
+  for (const Bytes mapped : {mib(8), mib(16)}) {
+    EXPECT_EQ(lane.open(job, at_once).code(), StatusCode::kCancelled);
+    EXPECT_EQ(lane.file().occupied(), mapped);
+    EXPECT_FALSE(is_readable(tensor));
+  }
+  ASSERT_TRUE(lane.open(job, at_once).ok());
+  EXPECT_EQ(job.lane.size(), 12U);
+  EXPECT_TRUE(is_readable(tensor));
+  iterate(job, 4);
+}
+
 TEST(LaneChunks, ScrubsWhatTheNextHolderCouldRead) {
   Lane lane;
   LaneJob a(mib(100));

@@ -24,6 +24,7 @@ using testing::JobSide;
 using testing::status_of;
 using testing::StatusClient;
 using testing::TempFolder;
+using testing::wait_for_state;
 
 class ServerDevices : public ::testing::Test {
  protected:
@@ -38,6 +39,20 @@ class ServerDevices : public ::testing::Test {
       side.tell("has it");
       side.wait_for("close");
       side.close_lease();
+      side.wait_for("end");
+    };
+  }
+  // As job_on(). Asked to "count" it says how many others wait, as its page has it.
+  [[nodiscard]] auto counting_job_on(const std::string& device) const {
+    return [this, device](JobSide& side) {
+      side.connect(daemon_->socket());
+      side.hello(Bytes{0}, Term{}, device);
+      side.register_job("job");
+      side.want();
+      side.wait_granted();
+      side.tell("has it");
+      side.wait_for("count");
+      side.tell(std::to_string(side.page().num_waiting.load()));
       side.wait_for("end");
     };
   }
@@ -70,12 +85,23 @@ TEST_F(ServerDevices, JobsOfOneDeviceTakeTurns) {
   first.expect("has it");
   JobProcess second(job_on("cpu:1"));
   second.expect("cpu:1");
-  EXPECT_TRUE(testing::eventually([&] {
-    const auto row = job_row(daemon_->socket(), 2);
-    return row.is_object() && row["state"] == "waiting";
-  }));
+  wait_for_state(daemon_->socket(), 2, "waiting");
   first.tell("close");
   second.expect("has it");
+}
+
+TEST_F(ServerDevices, WhoWaitsForOneDeviceIsNoMatterOfTheOther) {
+  JobProcess alone(counting_job_on("cpu:0"));
+  alone.expect("has it");
+  JobProcess holder(counting_job_on("cpu:1"));
+  holder.expect("has it");
+  JobProcess waiting(job_on("cpu:1"));
+  waiting.expect("cpu:1");
+  wait_for_state(daemon_->socket(), 3, "waiting");
+  alone.tell("count");
+  alone.expect("0");
+  holder.tell("count");
+  holder.expect("1");
 }
 
 TEST_F(ServerDevices, ADeviceThatIsNotHereIsRefusedWithThoseThatAre) {

@@ -53,11 +53,7 @@ class Server : public ::testing::Test {
   }
   // Until the coordinator has taken note.
   void wait_for_state(std::uint64_t job, const std::string& state) const {
-    EXPECT_TRUE(testing::eventually([&] {
-      const auto row = testing::job_row(daemon_.socket(), job);
-      return row.is_object() && row["state"] == state;
-    })) << job
-        << " never " << state << ": " << testing::status_of(daemon_.socket()).dump(2);
+    testing::wait_for_state(daemon_.socket(), job, state);
   }
 
   TempFolder folder_;

@@ -28,10 +28,10 @@ class Lane {
   static constexpr std::uint32_t kSlots = 64;
 
   // Slots that others donated are replaced while there are any.
-  Status open(LaneJob& job) {
+  Status open(LaneJob& job, const alloc::Ends& ends = {}) {
     while (slots_.size() < job.lane.size() && has_free())
       slots_.push_back(take_free());
-    const Status status = job.lane.open(file_.fd(), slots_);
+    const Status status = job.lane.open(file_.fd(), slots_, ends);
     if (status.ok()) job.world.allocator->set_route(alloc::Route::kPrivate);
     return status;
   }

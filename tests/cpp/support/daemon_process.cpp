@@ -178,4 +178,12 @@ nlohmann::json job_row(const std::string& socket, std::uint64_t job) {
   return nullptr;
 }
 
+void wait_for_state(const std::string& socket, std::uint64_t job, const std::string& state) {
+  EXPECT_TRUE(eventually([&] {
+    const nlohmann::json row = job_row(socket, job);
+    return row.is_object() && row["state"] == state;
+  })) << job
+      << " never " << state << ": " << status_of(socket).dump(2);
+}
+
 }  // namespace gpushare::testing

@@ -81,5 +81,7 @@ class StatusClient {
 nlohmann::json status_of(const std::string& socket);
 // The row of `job`; null if there is none.
 nlohmann::json job_row(const std::string& socket, std::uint64_t job);
+// Waits until the job's row has this state, or the test fails.
+void wait_for_state(const std::string& socket, std::uint64_t job, const std::string& state);
 
 }  // namespace gpushare::testing
