@@ -44,6 +44,23 @@ def test_what_jobs_share_is_counted_once_and_shown_with_each() -> None:
     assert lines[2].endswith("   1.2 GiB  +512.0 MiB        0 B")
 
 
+def test_of_several_devices_each_job_says_on_which_it_is() -> None:
+    (device,) = make_report()["devices"]
+    first, second = device["jobs"]
+    devices = [
+        {**device, "device": "cpu:0", "jobs": [first]},
+        {**device, "device": "cpu:1", "jobs": [second]},
+    ]
+    lines = render_report(make_report(devices=devices)).splitlines()
+    head = next(line for line in lines if line.lstrip().startswith("JOB"))
+    at = head.index("DEVICE")
+    assert [line[at:].split("  ")[0] for line in lines if "gpt" in line or "vit" in line][:2] == [
+        "CPU 0",
+        "CPU 1",
+    ]
+    assert "DEVICE" not in render_report(make_report())
+
+
 def test_says_how_many_of_several_lanes_are_held() -> None:
     report = make_report()
     lanes = report["devices"][0]["lanes"]

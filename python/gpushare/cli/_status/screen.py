@@ -17,6 +17,7 @@ from gpushare.users import user_name, with_user_names
 
 _COLUMNS = (
     Column("JOB", is_number=True),
+    Column("DEVICE", least=5),
     Column("USER", drop=4, least=8),
     Column("NAME", least=12),
     Column("STATE", style=state_style),
@@ -41,8 +42,8 @@ _UNMANAGED = (
     Column("HOLDS", is_number=True),
     Column("COMMAND", least=16, most=60),
 )
-_OPTIONAL = {"SHARED", "GROUP"}
-"""Columns that are there only if a job has something in them."""
+_OPTIONAL = {"DEVICE", "SHARED", "GROUP"}
+"""Columns that are there only if a job has something in them. Of one device none has its name."""
 
 
 def status_lines(
@@ -62,14 +63,18 @@ def status_lines(
     for device in report["devices"]:
         lines += flow(_device_parts(device), width)
     jobs = [job for device in report["devices"] for job in device["jobs"]]
-    lines += _job_lines(jobs, width) if jobs else [[Span("no jobs")]]
+    lines += _job_lines(report["devices"], width) if jobs else [[Span("no jobs")]]
     for text, style in _sentences(report, jobs):
         lines += wrap(printable(with_user_names(text)), width, style)
     return lines + unmanaged_lines(report, width, with_unmanaged=with_unmanaged)
 
 
-def _job_lines(jobs: list[dict[str, Any]], width: int | None) -> list[Line]:
-    rows = [_job_row(job) for job in jobs]
+def _job_lines(devices: list[dict[str, Any]], width: int | None) -> list[Line]:
+    rows = [
+        _job_row(job, label(device["device"]) if len(devices) > 1 else NOTHING)
+        for device in devices
+        for job in device["jobs"]
+    ]
     shown = [
         i
         for i, column in enumerate(_COLUMNS)
@@ -120,7 +125,7 @@ def _switch_seconds(device: dict[str, Any]) -> float:
     return float(device["last_handover_seconds"]) + max(stalls, default=0.0)
 
 
-def _job_row(job: dict[str, Any]) -> tuple[str, ...]:
+def _job_row(job: dict[str, Any], device: str) -> tuple[str, ...]:
     has_run = job["iterations"] > 0
     # A coordinator of an earlier version says only what it does in a second of work.
     alone = job.get("iterations_per_second_alone", job["iterations_per_busy_second"])
@@ -128,6 +133,7 @@ def _job_row(job: dict[str, Any]) -> tuple[str, ...]:
     group = job.get("group", "")
     return (
         str(job["job"]),
+        device,
         user_name(job["uid"]),
         printable(job["name"] or f"pid {job['pid']}"),
         job["state"],
