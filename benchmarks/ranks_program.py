@@ -27,6 +27,8 @@ from torch.distributed.tensor.parallel import (
     parallelize_module,
 )
 
+from tests.support.gloo import leave_group
+
 WARM_UP_STEPS = 3
 BATCH = 32
 
@@ -128,7 +130,7 @@ def main() -> None:
     if dist.get_rank() == 0:
         sys.stdout.write(json.dumps(outcome) + "\n")
         sys.stdout.flush()
-    dist.destroy_process_group()
+    leave_group()
 
 
 if __name__ == "__main__":

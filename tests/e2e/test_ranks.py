@@ -123,6 +123,7 @@ import json, os, sys
 import torch
 import torch.distributed as dist
 import gpushare
+from tests.support.gloo import leave_group
 job = gpushare.register()
 with job.iteration():
     pass
@@ -132,6 +133,7 @@ for step in range(5):
     with job.iteration():
         dist.all_reduce(torch.ones(4))
 print(json.dumps({"done": True, "number": job.number, "iterations": job.stats().iterations}))
+leave_group()
 """
 
 

@@ -8,6 +8,8 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import nn
 
+from tests.support.gloo import leave_group
+
 
 def train(rank, store):
     torch.set_num_threads(1)
@@ -29,7 +31,7 @@ def train(rank, store):
         torch.save(model.module.state_dict(), "weights.pt")
     del model, optimizer
     dist.barrier()
-    dist.destroy_process_group()
+    leave_group()
 
 
 if __name__ == "__main__":

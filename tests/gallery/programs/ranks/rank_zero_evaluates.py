@@ -7,6 +7,8 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import nn
 
+from tests.support.gloo import leave_group
+
 
 def train(rank, store):
     torch.set_num_threads(1)
@@ -28,7 +30,7 @@ def train(rank, store):
         dist.barrier()
     del model, optimizer
     dist.barrier()
-    dist.destroy_process_group()
+    leave_group()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
+from tests.support.gloo import leave_group
+
 
 def sharded(model):
     mesh = init_device_mesh("cpu", (2,))
@@ -34,7 +36,7 @@ def train(rank, store):
             print(loss.item().hex(), flush=True)
     del model, optimizer
     dist.barrier()
-    dist.destroy_process_group()
+    leave_group()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
+from tests.support.gloo import leave_group
+
 
 def train(rank, store):
     torch.set_num_threads(1)
@@ -27,7 +29,7 @@ def train(rank, store):
             print(loss.item().hex(), flush=True)
     del model, optimizer
     dist.barrier()
-    dist.destroy_process_group()
+    leave_group()
 
 
 if __name__ == "__main__":
