@@ -112,7 +112,7 @@ def test_more_devices_take_less_time() -> None:
         (TWO_JOBS, ("--policy", ","), "names no policy"),
         (TWO_JOBS, ("--capacity", "much"), "capacity=much is not a size"),
         (TWO_JOBS, ("--num-lanes", "99"), "num_lanes is 99"),
-        (TWO_JOBS, ("--output", "x.csv"), "is for --generate"),
+        (TWO_JOBS, ("--output", "x.csv"), "TRACE is in this form already"),
         (TWO_JOBS, ("--rows",), "is for --json"),
         (TWO_JOBS, ("--min-quantum", "60"), "min_quantum=60 is not a time such as 100ms"),
         (TWO_JOBS, ("--seed", "3"), "--seed is for --generate"),

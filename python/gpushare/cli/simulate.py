@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gpushare.cli._accounts.options import SinceOption, make_filter, open_accounts
 from gpushare.cli._screen.terminal import screen_width, show
 from gpushare.cli.exit_code import ExitCode
+from gpushare.printable import printable
+
+if TYPE_CHECKING:
+    from gpushare.simulate.imports.ran_job import Imported
 
 _DEFAULT_POLICIES = "exclusive,rr,fair"
 _GENERATING = {"generate", "jobs", "seed", "load", "output", "devices"}
@@ -25,12 +32,17 @@ def add_to(app: typer.Typer) -> None:
 def simulate(
     words: typer.Context,
     trace: Annotated[
-        Path | None, typer.Argument(help="CSV file, a job a line; - for standard input.")
+        Path | None,
+        typer.Argument(help="A file, in our form or another's; - for standard input."),
     ] = None,
     *,
     policy: Annotated[
         str, typer.Option(help="Names, separated by commas; all are compared to the first.")
     ] = _DEFAULT_POLICIES,
+    from_history: Annotated[
+        bool, typer.Option("--from-history", help="The jobs that have ended on this machine.")
+    ] = False,
+    since: SinceOption = "7d",
     devices: Annotated[int, typer.Option(min=1, help="How many, all alike.")] = 1,
     capacity: Annotated[str, typer.Option(help="Of each device, for jobs.")] = "16GiB",
     num_lanes: Annotated[
@@ -69,14 +81,24 @@ def simulate(
     load: Annotated[
         float, typer.Option(help="With --generate: jobs' time over that of the devices.")
     ] = 1.2,
-    output: Annotated[Path | None, typer.Option(help="With --generate: the CSV file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the trace to this CSV file, and simulate nothing.")
+    ] = None,
 ) -> None:
     """Replay a trace of jobs on virtual time, with the coordinator's own code, and compare."""
-    _check_goes_together({name for name in words.params if _is_given(words, name)})
+    given = {name for name in words.params if _is_given(words, name)}
+    _check_goes_together(given)
     if generate is not None:
         _generate(generate, output, jobs=jobs, seed=seed, devices=devices, load=load)
         return
-    text = _read(trace)
+    if from_history:
+        text, num_devices = _history(since)
+        devices = devices if "devices" in given else num_devices
+    else:
+        text = _read(trace, is_converted=output is not None)
+    if output is not None:
+        _write(output, text)
+        return
     asked = {
         "devices": devices, "capacity": capacity, "num_lanes": num_lanes,
         "min_quantum": min_quantum, "max_wait": max_wait, "host_budget": host_budget,
@@ -94,17 +116,14 @@ def simulate(
         plots.check()
     from gpushare.simulate import runs
 
-    try:
+    with _saying(trace):
         reports = runs.run(
             text, policies, machine, jobs=rows or plot is not None, leases=plot is not None
         )
-    except ValueError as error:
-        print(f"gpushare: {trace}: {error}", file=sys.stderr)
-        raise typer.Exit(ExitCode.USAGE) from error
     if plot is not None:
         for path in plots.draw(reports, plot):
             print(path, file=sys.stderr)
-    _show(reports, str(trace), machine, as_json=as_json, with_rows=rows)
+    _show(reports, _shown_trace(trace), machine, as_json=as_json, with_rows=rows)
 
 
 def _check_goes_together(given: set[str]) -> None:
@@ -117,8 +136,17 @@ def _check_goes_together(given: set[str]) -> None:
                 f"makes a trace, to be simulated next: without {names}", param_hint="--generate"
             )
         return
-    for name in sorted(given & (_GENERATING - {"devices"})):
+    for name in sorted(given & (_GENERATING - {"devices", "output"})):
         raise typer.BadParameter("is for --generate", param_hint=_shown(name))
+    if "from_history" in given and "trace" in given:
+        raise typer.BadParameter("is a trace itself: without TRACE", param_hint="--from-history")
+    if "since" in given and "from_history" not in given:
+        raise typer.BadParameter("is for --from-history", param_hint="--since")
+    if "output" in given:
+        others = given - {"trace", "from_history", "since", "output"}
+        if others:
+            names = ", ".join(sorted(_shown(name) for name in others))
+            raise typer.BadParameter(f"simulates nothing: without {names}", param_hint="--output")
     if "rows" in given and "as_json" not in given:
         raise typer.BadParameter("is for --json", param_hint="--rows")
 
@@ -132,14 +160,70 @@ def _shown(name: str) -> str:
     return {"trace": "TRACE", "as_json": "--json"}.get(name, f"--{name.replace('_', '-')}")
 
 
-def _read(trace: Path | None) -> str:
+def _shown_trace(trace: Path | None) -> str:
+    return "--from-history" if trace is None else str(trace)
+
+
+def _read(trace: Path | None, *, is_converted: bool) -> str:
+    """The trace in the simulator's form; says on stderr what was made of one in another form.
+
+    Args:
+        trace: Its file.
+        is_converted: That is what it is read for, so it must be in another form.
+    """
     if trace is None:
-        raise typer.BadParameter("say which CSV file holds the trace, or --generate one")
+        raise typer.BadParameter("say which file holds the trace, or --from-history or --generate")
     try:
-        return sys.stdin.read() if str(trace) == "-" else trace.read_text()
+        # What Excel writes begins with a mark that is no character of the first column's name.
+        text = sys.stdin.read() if str(trace) == "-" else trace.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise typer.BadParameter(f"cannot read {trace}: {why}") from error
+    from gpushare.simulate.imports.read import read
+
+    with _saying(trace):
+        imported = read(text)
+    if imported is not None:
+        return _as_trace(imported)
+    if is_converted:
+        raise typer.BadParameter("TRACE is in this form already", param_hint="--output")
+    return text
+
+
+def _history(since: str) -> tuple[str, int]:
+    """The trace of what has run here, and on how many devices it ran."""
+    from gpushare.simulate.imports import history
+    from gpushare.simulate.imports.ran_job import import_jobs
+
+    with open_accounts("") as accounts:
+        rows = accounts.jobs(make_filter(since=since, me=False, user="", group=None))
+    with _saying(None):
+        text = _as_trace(import_jobs(history.FORM, history.read(rows)))
+    print(f"gpushare: {printable(history.as_it_was(rows))}", file=sys.stderr)
+    return text, history.num_devices(rows)
+
+
+def _as_trace(imported: Imported) -> str:
+    from gpushare.simulate.trace import to_csv
+
+    print(f"gpushare: {printable(imported.summary())}", file=sys.stderr)
+    return to_csv(imported.jobs, imported.summary())
+
+
+@contextmanager
+def _saying(trace: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        print(f"gpushare: {_shown_trace(trace)}: {printable(str(error))}", file=sys.stderr)
+        raise typer.Exit(ExitCode.USAGE) from error
+
+
+def _write(output: Path, text: str) -> None:
+    try:
+        output.write_text(text)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot write {output}: {error}") from error
 
 
 def _generate(
@@ -157,10 +241,7 @@ def _generate(
     if output is None:
         print(text, end="")
         return
-    try:
-        output.write_text(text)
-    except OSError as error:
-        raise typer.BadParameter(f"cannot write {output}: {error}") from error
+    _write(output, text)
 
 
 def _show(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-HEADER = "name,user,submit_s,iterations,iteration_s,persistent_mib,peak_mib,utilisation"
+HEADER = "name,user,submit_s,iterations,iteration_s,persistent_mib,peak_mib,utilisation,gap_s"
 
 
 class TraceJob(NamedTuple):
@@ -22,11 +22,13 @@ class TraceJob(NamedTuple):
     """Most memory in an iteration, what outlives it included."""
     utilisation: float = 1.0
     """The part of the device that it uses while it runs alone."""
+    gap_seconds: float = 0.0
+    """From an iteration to the next, in which the device is not used."""
 
     @property
     def seconds(self) -> float:
         """How long it runs alone."""
-        return self.iterations * self.iteration_seconds
+        return self.iterations * (self.iteration_seconds + self.gap_seconds)
 
 
 def to_csv(jobs: Iterable[TraceJob], comment: str = "") -> str:
@@ -36,7 +38,7 @@ def to_csv(jobs: Iterable[TraceJob], comment: str = "") -> str:
     lines += [
         f"{job.name},{job.user},{job.submit_seconds:.3f},{job.iterations},"
         f"{job.iteration_seconds:.6f},{job.persistent_mib},{job.peak_mib},"
-        f"{job.utilisation:.3f}"
+        f"{job.utilisation:.3f},{job.gap_seconds:.6f}"
         for job in jobs
     ]
     return "\n".join(lines) + "\n"
