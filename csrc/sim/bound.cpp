@@ -24,11 +24,6 @@
 namespace gpushare::sim {
 namespace {
 
-double seconds_alone(const JobSpec& job) {
-  const auto num = static_cast<double>(job.iterations);
-  return num * to_seconds(job.iteration) + (num - 1) * to_seconds(job.gap);
-}
-
 // How many jobs a device may run at once.
 std::uint32_t num_lanes(const sched::CoordinatorOptions& options) {
   return std::max(options.num_lanes, options.policy == "pack" ? options.pack_lanes : 1);

@@ -2,7 +2,7 @@
 // The JSON is written by hand, since the text is flat and names cannot need escaping
 // (scenario.cpp).
 //
-// Completion and wait count only jobs that have finished; the makespan counts all jobs.
+// Completion, slow-down and wait count only jobs that have finished; the makespan counts all jobs.
 #include "csrc/sim/report.h"
 
 #include <algorithm>
@@ -41,12 +41,13 @@ bool is_late(const SimJob& job, Nanos now) {
 std::string job_json(const SimJob& job, std::size_t device) {
   return fmt::format(
       R"({{"name":"{}","user":"{}","device":{},"outcome":"{}","arrival_seconds":{:.6f},)"
-      R"("finish_seconds":{:.6f},"iterations":{},"leases":{},"served_seconds":{:.6f},)"
-      R"("busy_seconds":{:.6f},"waited_seconds":{:.6f},"moved_bytes":{}}})",
+      R"("finish_seconds":{:.6f},"alone_seconds":{:.6f},"iterations":{},"leases":{},)"
+      R"("served_seconds":{:.6f},"busy_seconds":{:.6f},"waited_seconds":{:.6f},)"
+      R"("moved_bytes":{}}})",
       job.spec().name, job.spec().user, device, name_of(job.outcome()),
-      to_seconds(job.spec().arrival), to_seconds(job.ended_at()), job.iterations(), job.leases(),
-      to_seconds(job.served()), to_seconds(job.busy()), to_seconds(job.waited()),
-      job.moved().value());
+      to_seconds(job.spec().arrival), to_seconds(job.ended_at()), seconds_alone(job.spec()),
+      job.iterations(), job.leases(), to_seconds(job.served()), to_seconds(job.busy()),
+      to_seconds(job.waited()), job.moved().value());
 }
 
 // An array and not an object: a run may have a million leases.
@@ -66,14 +67,16 @@ std::string spread_json(std::vector<double> values) {
   if (values.empty()) return "null";
   std::sort(values.begin(), values.end());
   const double sum = std::accumulate(values.begin(), values.end(), 0.0);
-  return fmt::format(R"({{"average":{:.6f},"median":{:.6f},"p95":{:.6f},"worst":{:.6f}}})",
-                     sum / static_cast<double>(values.size()), quantile(values, 0.5),
-                     quantile(values, 0.95), values.back());
+  return fmt::format(
+      R"({{"average":{:.6f},"median":{:.6f},"p95":{:.6f},"p99":{:.6f},"worst":{:.6f}}})",
+      sum / static_cast<double>(values.size()), quantile(values, 0.5), quantile(values, 0.95),
+      quantile(values, 0.99), values.back());
 }
 
 // Sums over all jobs.
 struct Sums {
-  std::vector<double> completion, wait;  // seconds, of those that finished
+  // Of those that finished: seconds, seconds, and completion over the time alone.
+  std::vector<double> completion, wait, slowdown;
   std::vector<const JobSpec*> finished;
   std::size_t num_finished = 0;
   std::size_t num_denied = 0;
@@ -102,6 +105,7 @@ Sums sum_up(const Simulation& simulation) {
     sums.finished.push_back(&spec);
     sums.completion.push_back(to_seconds(job.ended_at() - spec.arrival));
     sums.wait.push_back(to_seconds(job.waited()));
+    sums.slowdown.push_back(sums.completion.back() / seconds_alone(spec));
   }
   return sums;
 }
@@ -137,13 +141,13 @@ std::string make_report(const Simulation& simulation, const Detail& detail) {
       R"("serial_seconds":{:.6f},"utilisation":{:.6f},"switches":{},"moved_bytes":{},)",
       scenario.is_exclusive ? kExclusive : scenario.options.policy, scenario.num_devices, makespan,
       sums.serial, whole > 0 ? busy / whole : 0.0, simulation.num_switches(), sums.moved.value());
-  text +=
-      fmt::format(R"("num_jobs":{},"num_finished":{},"num_denied":{},"num_late":{},)"
-                  R"("completion_seconds":{},"bound_seconds":{},"wait_seconds":{},"num_steps":{},)"
-                  R"("num_decisions":{})",
-                  jobs.size(), sums.num_finished, sums.num_denied, sums.num_late,
-                  spread_json(sums.completion), bound_json(scenario, sums), spread_json(sums.wait),
-                  simulation.world().num_steps, simulation.world().num_decisions);
+  text += fmt::format(
+      R"("num_jobs":{},"num_finished":{},"num_denied":{},"num_late":{},)"
+      R"("completion_seconds":{},"bound_seconds":{},"slowdown":{},"wait_seconds":{},)"
+      R"("num_steps":{},"num_decisions":{})",
+      jobs.size(), sums.num_finished, sums.num_denied, sums.num_late, spread_json(sums.completion),
+      bound_json(scenario, sums), spread_json(sums.slowdown), spread_json(sums.wait),
+      simulation.world().num_steps, simulation.world().num_decisions);
   text += rows_json("jobs", detail.jobs, jobs.size(),
                     [&](std::size_t i) { return job_json(jobs[i], simulation.placed()[i]); });
   text += rows_json("leases", detail.leases, simulation.leases().size(),

@@ -64,6 +64,9 @@ def test_json_has_a_report_of_each_policy(tmp_path: Path) -> None:
     assert (fifo["policy"], turns["policy"]) == ("fifo", "rr")
     assert fifo["completion_seconds"]["worst"] == pytest.approx(109)
     assert fifo["jobs"][1]["finish_seconds"] == pytest.approx(110)
+    assert fifo["jobs"][1]["alone_seconds"] == pytest.approx(10)
+    assert fifo["slowdown"]["worst"] == pytest.approx(10.9)
+    assert fifo["slowdown"]["median"] == pytest.approx(1)
     assert fifo["makespan_seconds"] == pytest.approx(110)
     # The short job need not wait for the long one.
     assert turns["jobs"][1]["finish_seconds"] < 30
@@ -184,25 +187,49 @@ def test_plots_need_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
         plots.check()
 
 
+def _job_row(name: str, outcome: str, *, arrival: float, finish: float) -> dict[str, Any]:
+    return {
+        "name": name,
+        "outcome": outcome,
+        "arrival_seconds": arrival,
+        "finish_seconds": finish,
+        "alone_seconds": 2.0,
+    }
+
+
+def test_time_is_drawn_in_parts_of_which_each_says_how_much_was_used() -> None:
+    spans = [(0.0, 2.0), (1.0, 3.5)]
+    assert plots.spread_over(spans, 0.0, 4.0, 4) == pytest.approx([1.0, 2.0, 1.0, 0.5])
+    assert plots.spread_over(spans, 0.0, 4.0, 1) == pytest.approx([4.5 / 4])
+    assert plots.spread_over([], 3.0, 3.0, 2) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "unit"), [(0, "s"), (299, "s"), (300, "min"), (3e4, "h"), (3e5, "days")]
+)
+def test_a_span_is_drawn_in_a_unit_that_suits_it(seconds: float, unit: str) -> None:
+    assert plots.unit_of(seconds) == unit
+
+
 def test_plots_are_of_what_the_report_says(tmp_path: Path) -> None:
     report: dict[str, Any] = {
         "policy": "rr",
+        "devices": 2,
         "jobs": [
-            {"outcome": "finished", "arrival_seconds": 1.0, "finish_seconds": 9.0},
-            {"outcome": "finished", "arrival_seconds": 0.0, "finish_seconds": 4.0},
-            {"outcome": "denied", "arrival_seconds": 0.0, "finish_seconds": 0.0},
+            _job_row("late", "finished", arrival=1.0, finish=9.0),
+            _job_row("early", "finished", arrival=0.0, finish=4.0),
+            _job_row("big", "denied", arrival=0.0, finish=0.0),
         ],
         "leases": [[0, 0, 0.0, 2.0], [1, 1, 1.0, 3.0], [0, 1, 3.0, 4.0]],
     }
     assert plots.completion_times(report) == [4.0, 8.0]
-    # At 3 s one ends and another begins.
-    assert plots.use_over_time(report) == [(0.0, 1), (1.0, 2), (2.0, 1), (4.0, 0)]
+    assert plots.slowdowns(report) == [2.0, 4.0]
     pytest.importorskip("matplotlib")
-    idle = {"policy": "fifo", "jobs": [], "leases": []}
+    idle: dict[str, Any] = {"policy": "fifo", "devices": 2, "jobs": [], "leases": []}
     paths = plots.draw([report, idle], tmp_path / "plots")
     assert {path.name for path in paths} == {
         f"{name}.{form}"
-        for name in ("completion", "in_use", "leases_rr", "leases_fifo")
+        for name in ("completion", "slowdown", "utilisation", "jobs_rr", "jobs_fifo")
         for form in ("svg", "png")
     }
     assert all(path.stat().st_size > 1000 for path in paths)

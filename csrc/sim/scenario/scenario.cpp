@@ -214,6 +214,11 @@ Status read_line(const std::string& line, Scenario& scenario) {
 
 }  // namespace
 
+double seconds_alone(const JobSpec& job) {
+  const auto num = static_cast<double>(job.iterations);
+  return num * to_seconds(job.iteration) + std::max(num - 1, 0.0) * to_seconds(job.gap);
+}
+
 // The scenario's own users get their numbers first, then those that only jobs name.
 std::map<std::string, std::uint32_t> uids_of(const Scenario& scenario) {
   std::map<std::string, std::uint32_t> uids{{"", 0}};
@@ -247,11 +252,10 @@ Status check(const JobSpec& job) {
     return invalid("utilisation must be above 0, and 1 at most");
   }
   if (job.peak < job.live) return invalid("peak must be live or more");
-  const double seconds_alone =
-      static_cast<double>(job.iterations) * to_seconds(job.iteration + job.gap);
-  if (seconds_alone > to_seconds(kNever)) {
+  const double seconds = seconds_alone(job);
+  if (seconds > to_seconds(kNever)) {
     return invalid(
-        fmt::format("it takes {:.3g} s, allowed are {:.0e} s", seconds_alone, to_seconds(kNever)));
+        fmt::format("it takes {:.3g} s, allowed are {:.0e} s", seconds, to_seconds(kNever)));
   }
   return {};
 }

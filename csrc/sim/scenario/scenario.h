@@ -40,6 +40,9 @@ struct JobSpec {
   std::optional<Nanos> due;  // when it should be done, after its arrival; only reported
 };
 
+// From the begin of the first iteration to the end of the last, if the job never waits.
+double seconds_alone(const JobSpec& job);
+
 // When the simulated daemon looks at a holder's page while others wait.
 enum class Looks : std::uint8_t {
   kNews,     // when the page says what a decision may depend on (sim_job.h), and every gap_poll

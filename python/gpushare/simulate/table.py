@@ -75,6 +75,10 @@ def _rows(reports: Sequence[dict[str, Any]]) -> list[list[str]]:
     ]
     rows.append(["least possible over this, average", *(_ratio(bound_over(e)) for e in reports)])
     rows += [
+        [f"slow-down, {name}", *(_factor(report["slowdown"], name) for report in reports)]
+        for name in ("median", "p99", "worst")
+    ]
+    rows += [
         ["makespan", *(format_time(each["makespan_seconds"]) for each in reports)],
         ["utilisation", *(f"{each['utilisation']:.1%}" for each in reports)],
         ["switches", *(str(each["switches"]) for each in reports)],
@@ -96,6 +100,12 @@ def format_time(seconds: float) -> str:
 
 def _spread(spread: dict[str, float] | None, name: str) -> str:
     return _NOTHING if spread is None else format_time(spread[name])
+
+
+def _factor(spread: dict[str, float] | None, name: str) -> str:
+    if spread is None:
+        return _NOTHING
+    return f"{spread[name]:.2f}x" if spread[name] < 100 else f"{spread[name]:,.0f}x"
 
 
 def _ratio(ratio: float | None) -> str:
