@@ -41,7 +41,7 @@ class Notebook:
             self._notebook, timeout=PATIENCE_SECONDS, kernel_name="python3"
         )
         self._client.create_kernel_manager()
-        environment = user_environment(home) | {"PYTHONPATH": os.environ["PYTHONPATH"]}
+        environment = user_environment(home) | {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
         self._client.start_new_kernel(env=environment, cwd=str(home))
         self._client.start_new_kernel_client()
 
