@@ -93,12 +93,15 @@ void say_move(const Job& job, Why& why) {
       fmt::format("it is to change to lane {} after its next boundary", job.place.placed_in.value));
 }
 
-// Under `pack`, says beside whom the job runs, or why it may not run now.
+// Says beside whom the job runs, or why it may not begin by the policy's own rules.
 void say_beside(const Table& table, const Job& job, Why& why, bool is_holder, Nanos now) {
-  std::string text = is_holder ? beside_text(table, job) : reason_against(table, job, now);
-  if (text.empty() || (!is_holder && !job.place.is_waiting())) return;
-  why.now.push_back(is_holder ? std::move(text)
-                              : fmt::format("it may not run beside others now: {}", text));
+  std::string text;
+  if (is_holder) {
+    text = beside_text(table, job);
+  } else if (job.place.is_waiting()) {
+    text = table.device.policy->bar(table, job, now);
+  }
+  if (!text.empty()) why.now.push_back(std::move(text));
 }
 
 // Says that turns are long because changing hands takes long, and what would make them shorter.

@@ -22,7 +22,6 @@
 #include "csrc/base/check.h"
 #include "csrc/sched/memory/host_tier.h"
 #include "csrc/sched/memory/room.h"
-#include "csrc/sched/side_by_side/side_by_side.h"
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/suspended.h"
 #include "csrc/wire/coordinator_messages.h"
@@ -64,7 +63,7 @@ bool is_blocked(const Table& table, const Job& job, Nanos now) {
   if (job.place.waits_aside()) return true;
   const Lane& lane = device.lane_of(job);
   // It waits for holders, which are asked themselves.
-  const bool is_barred = !lane.lease.has_value() && !reason_against(table, job, now).empty();
+  const bool is_barred = !lane.lease.has_value() && !device.policy->bar(table, job, now).empty();
   if (is_barred) return true;
   if (!lane.lease.has_value()) return lane.is_stuck();
   return std::any_of(device.needs.begin(), device.needs.end(),

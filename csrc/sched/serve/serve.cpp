@@ -95,7 +95,7 @@ std::vector<Lane*> by_claim(Table& table) {
   for (Lane& lane : table.device.lanes)
     lanes.push_back(&lane);
   const auto is_first = [&](const Lane& a, const Lane& b) {
-    return table.device.packs() && !a.waiting.empty() &&
+    return table.device.has_one_line() && !a.waiting.empty() &&
            (b.waiting.empty() || *a.waiting.first() < *b.waiting.first());
   };
   std::stable_sort(lanes.begin(), lanes.end(), [&](const Lane* a, const Lane* b) {

@@ -34,9 +34,7 @@
 #include "csrc/sched/serve/obstacles.h"
 #include "csrc/sched/serve/serve.h"
 #include "csrc/sched/side_by_side/elsewhere.h"
-#include "csrc/sched/side_by_side/side_by_side.h"
 #include "csrc/sched/time/class_floor.h"
-#include "csrc/sched/time/harvest.h"
 #include "csrc/sched/time/share_limit.h"
 #include "csrc/sched/time/shares.h"
 #include "csrc/sched/turns/gang.h"
@@ -77,7 +75,8 @@ void note_switch(Lane& lane, Job& job, Nanos now) {
 void grant_lease(Step& step, Lane& lane, Job& job, const std::string& remark) {
   const Nanos now = step.now();
   const std::size_t num_waiting = lane.waiting.size();
-  note_return(step.table(), lane, job, now);
+  for (const PolicyRule* const rule : step.device().policy->rules())
+    rule->note_begin(step.table(), lane, job, now);
   note_switch(lane, job, now);
   note_granted(step.device(), lane, job);
   lane.waiting.erase(job.id);
@@ -162,7 +161,7 @@ JobId fits_as_it_is(const Table& table, const Lane& lane, const RoomPool& pool, 
   if (!lane.is_stuck() || !is_host_tier_short(table, lane.next())) return JobId{0};
   const auto fits = [&](const Job& job) {
     if (job.id == lane.next() || job.room.revoke.has_value() || job.place.is_inside) return false;
-    return reason_against(table, job, now).empty() &&
+    return device.policy->bar(table, job, now).empty() &&
            deficit_of(device, lane, job, pool) <= Bytes{0} &&
            is_within_user_limit(device, job, growth_of(device, lane, job));
   };
@@ -330,15 +329,17 @@ void serve_lane(Step& step, Lane& lane, RoomPool& pool) {
     grant_first_ahead(step, lane, pool);
     return;
   }
-  const bool may_draw = device.packs() && !is_lane_closed(step.table(), lane);
+  const bool may_draw = device.has_one_line() && !is_lane_closed(step.table(), lane);
   if (may_draw && !keep_free(step, lane)) draw_first(step, lane);
   if (!lane.waiting.empty()) {
     settle_unheard(step, lane);
     if (is_lane_unsettled(step.table(), lane) || keep_free(step, lane)) return;
   }
   const JobId inside = interrupted_in(step.table(), lane, step.now());
-  // A job that stopped inside under another policy has its turn under `pack` as any other.
-  if (inside != JobId{0} && !device.packs()) return serve_interrupted(step, lane, inside, pool);
+  // Where no turn is cut short, a job that stopped inside under another policy has its turn as any
+  // other.
+  if (inside != JobId{0} && device.policy->sharing().cuts_turns)
+    return serve_interrupted(step, lane, inside, pool);
   const JobId next = choose(step, lane, pool);
   lane.choose(next);
   if (next == JobId{0}) {

@@ -96,7 +96,7 @@ std::vector<OrderKey> waiting_elsewhere(const Table& table, const Lane& lane, Na
       keys.push_back(*next);
     } else if (const auto kept = other.waiting.key_of(other.kept_out); kept && is_by(*kept)) {
       keys.push_back(*kept);
-    } else if (table.device.packs() && other.lease.has_value() && !lane.lease->is_asked()) {
+    } else if (table.device.has_one_line() && other.lease.has_value() && !lane.lease->is_asked()) {
       Search search(table, lane, now);
       search.look_at(other, Setback::kNone, kMostTried);
       keys.insert(keys.end(), search.keys().begin(), search.keys().end());

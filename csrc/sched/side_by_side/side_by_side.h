@@ -21,7 +21,8 @@ namespace gpushare::sched {
 // may. 0: nobody; the reason is said.
 JobId choose_beside(Step& step, Lane& lane, JobId next);
 
-// Why the waiting job may not run beside the holders of other lanes now; empty: it may.
+// For packing_rule.cpp: why the waiting job may not run beside the holders of other lanes now;
+// empty: it may.
 std::string reason_against(const Table& table, const Job& job, Nanos now);
 // Who of the holders runs beside which others, and what that gains; empty: none does.
 std::string beside_text(const Table& table, const Job& holder);

@@ -99,11 +99,8 @@ struct Device {
   Bytes transfer_rate;                   // of a job without a lease; 0: no limit (transfer.h)
   SideBySide side_by_side;
 
-  // By which policy jobs are served from now on.
-  void serve_by(std::unique_ptr<const Policy> by);
-  // Whether the policy lists packing(): then jobs run side by side only where that pays, and the
-  // lines of all lanes are one. It is asked for each key, so it is not looked up.
-  [[nodiscard]] bool packs() const { return packs_; }
+  // Whether the lines of all lanes are one by the policy (Sharing::in_one_line).
+  [[nodiscard]] bool has_one_line() const { return policy->sharing().in_one_line; }
   [[nodiscard]] bool has_need(JobId job) const;
   // A request of any other job; null: there is none.
   [[nodiscard]] const WaitingNeed* need_of_another(JobId job) const;
@@ -118,9 +115,6 @@ struct Device {
     return lanes.at(job.place.in_lane.value);
   }
   [[nodiscard]] Lane& lane_of(const Job& job) { return lanes.at(job.place.in_lane.value); }
-
- private:
-  bool packs_ = false;  // Invariant: policy->has(packing()).
 };
 
 // All jobs that hold the lane; the first is Lease::job. pre: it is held.

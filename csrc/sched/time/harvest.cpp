@@ -183,10 +183,49 @@ std::optional<PolicyClaim> patience_of_first(const Table& table, const Lane& lan
   return PolicyClaim{patience_end(table, table.at(first->id)), first->id};
 }
 
+// Only what opportunistic jobs cost is counted: the last holder was one of them, and no limit on
+// time kept the guaranteed job away. Shares rise by a little and fall by a part, so that they find
+// the largest share with which the harm stays allowed.
+void note_return(const Table& table, const Lane& lane, Job& job, Nanos now) {
+  if (!job.settings.is_guaranteed()) return;
+  // While its share of the time was used up, the job waited for that and not for the lane.
+  const Nanos since = std::max(job.place.waiting_since, within_limits_since(table, job, now));
+  const Nanos waited = now - since;
+  const Nanos period = (job.place.waiting_since - job.measured.gap_since) + job.measured.iteration;
+  const Job* const last_holder = table.find(lane.last_holder);
+  const bool is_by_harvest =
+      lane.last_holder != job.id && last_holder != nullptr && is_opportunistic(*last_holder);
+  const double harm =
+      is_by_harvest ? to_seconds(waited) / to_seconds(std::max(period, kMargin)) : 0;
+  job.measured.harvest_harm += kHarmWeight * (harm - job.measured.harvest_harm);
+  if (job.measured.harvest_harm > kAllowedHarm) {
+    job.measured.harvest_share = std::max(job.measured.harvest_share * kDecrease, kLeastShare);
+    job.measured.harvest_harm = 0;  // measured anew
+  } else if (harm <= kAllowedHarm) {
+    job.measured.harvest_share = std::min(job.measured.harvest_share + kIncrease, 1.0);
+  }
+}
+
+// The less the forecasts of the jobs that are away can be trusted, the longer the lane rests.
+void note_harvest(const Table& table, Lane& lane, const Job& holder, Nanos now) {
+  if (!is_opportunistic(holder)) return;
+  double share = 1;
+  for_each_away(table, lane,
+                [&](const Job& job) { share = std::min(share, job.measured.harvest_share); });
+  const Nanos used = now - lane.lease->granted_at();
+  lane.rest_until = now + std::min(scaled(used, 1 / share - 1), kMostRest);
+}
+
 // A guaranteed job that serves requests must not wait for the iteration of an opportunistic one. So
 // that one begins only if it is over in time, and is asked before the guaranteed job is back.
 class Harvesting final : public PolicyRule {
  public:
+  void note_begin(const Table& table, const Lane& lane, Job& job, Nanos now) const override {
+    note_return(table, lane, job, now);
+  }
+  void note_end(const Table& table, Lane& lane, const Job& holder, Nanos now) const override {
+    note_harvest(table, lane, holder, now);
+  }
   JobId choose(Step& step, Lane& lane, JobId chosen, const RoomPool& /*pool*/) const override {
     return choose_harvester(step, lane, chosen);
   }
@@ -217,10 +256,8 @@ const PolicyRule& harvesting() {
   return rule;
 }
 
-bool harvests(const Device& device) { return device.policy->has(harvesting()); }
-
 bool is_harvested(const Device& device, const Job& holder) {
-  return harvests(device) && holder.settings.is_guaranteed();
+  return device.policy->has(harvesting()) && holder.settings.is_guaranteed();
 }
 
 bool gets_only_gaps(const Device& device, const Job& holder, wire::Priority priority) {
@@ -264,39 +301,6 @@ std::optional<Nanos> look_for_gap(const Table& table,
   const Nanos next = std::max(since + scaled(holder.measured.iteration, kSurelyBusy),
                               now + scaled(holder.measured.iteration, kEarlyLook));
   return std::clamp(std::min(next, expected), soon, now + kMostBlind);
-}
-
-// Only what opportunistic jobs cost is counted: the last holder was one of them, and no limit on
-// time kept the guaranteed job away. Shares rise by a little and fall by a part, so that they find
-// the largest share with which the harm stays allowed.
-void note_return(const Table& table, const Lane& lane, Job& job, Nanos now) {
-  if (!is_harvested(table.device, job)) return;
-  // While its share of the time was used up, the job waited for that and not for the lane.
-  const Nanos since = std::max(job.place.waiting_since, within_limits_since(table, job, now));
-  const Nanos waited = now - since;
-  const Nanos period = (job.place.waiting_since - job.measured.gap_since) + job.measured.iteration;
-  const Job* const last_holder = table.find(lane.last_holder);
-  const bool is_by_harvest =
-      lane.last_holder != job.id && last_holder != nullptr && is_opportunistic(*last_holder);
-  const double harm =
-      is_by_harvest ? to_seconds(waited) / to_seconds(std::max(period, kMargin)) : 0;
-  job.measured.harvest_harm += kHarmWeight * (harm - job.measured.harvest_harm);
-  if (job.measured.harvest_harm > kAllowedHarm) {
-    job.measured.harvest_share = std::max(job.measured.harvest_share * kDecrease, kLeastShare);
-    job.measured.harvest_harm = 0;  // measured anew
-  } else if (harm <= kAllowedHarm) {
-    job.measured.harvest_share = std::min(job.measured.harvest_share + kIncrease, 1.0);
-  }
-}
-
-// The less the forecasts of the jobs that are away can be trusted, the longer the lane rests.
-void note_harvest(const Table& table, Lane& lane, const Job& holder, Nanos now) {
-  if (!harvests(table.device) || !is_opportunistic(holder)) return;
-  double share = 1;
-  for_each_away(table, lane,
-                [&](const Job& job) { share = std::min(share, job.measured.harvest_share); });
-  const Nanos used = now - lane.lease->granted_at();
-  lane.rest_until = now + std::min(scaled(used, 1 / share - 1), kMostRest);
 }
 
 }  // namespace gpushare::sched
