@@ -19,7 +19,7 @@
 
 #include "csrc/base/host_bytes.h"
 #include "csrc/base/units.h"
-#include "csrc/sched/table/table.h"
+#include "csrc/sched/table/step.h"
 #include "csrc/wire/job_messages.h"
 
 namespace gpushare::sched {
@@ -47,5 +47,9 @@ bool is_host_tier_short(const Table& table, JobId claimant);
 std::string host_text(const Table& table);
 // "Raise host.budget, or set ...": which setting would help.
 std::string host_advice(const Table& table);
+
+// Says that the host tier is full, once until it is half empty again: nobody can give to `job`,
+// since what they would spill has no place. `so` says what follows for the job.
+void say_host_full(Step& step, const Job& job, const std::string& so);
 
 }  // namespace gpushare::sched

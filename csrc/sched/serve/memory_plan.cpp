@@ -200,18 +200,21 @@ MemoryPlan::MemoryPlan(const Table& table,
     if (of_user.value_or(job.who.uid) != job.who.uid) continue;
     if (!may_be_asked(table, job, claimant_)) continue;
     if (claims != device.lanes.end() && is_chosen_before(device, job, *claims)) continue;
-    const bool is_peer = are_together(job, claimant_);
-    if (is_peer && device.has_need(job.id)) continue;
-    GiverLine* const line = is_peer                                ? &peers_
-                            : is_parked(device, job)               ? &parked_
-                            : gives_unparked(device, job, now)     ? &unparked_
-                            : gives_blocked(table, job, claimant_) ? &blocked_
-                                                                   : nullptr;
+    GiverLine* const line = line_of(job);
     if (line == nullptr) continue;
     const Bytes without_copy = droppable(device, job);
-    if (!is_peer) to_spill_ += room - without_copy;
+    if (line != &peers_) to_spill_ += room - without_copy;
     line->add({&job, place_in_line(device, job, now), without_copy});
   }
+}
+
+// Peers give what they can drop, unless they are stopped in an allocation themselves.
+GiverLine* MemoryPlan::line_of(const Job& job) {
+  const Device& device = table_.device;
+  if (are_together(job, claimant_)) return device.has_need(job.id) ? nullptr : &peers_;
+  if (is_parked(device, job)) return &parked_;
+  if (gives_unparked(device, job, now_)) return &unparked_;
+  return gives_blocked(table_, job, claimant_) ? &blocked_ : nullptr;
 }
 
 // How much of the host tier is worth using for `deficit`. It is nothing if even all of the tier

@@ -29,6 +29,7 @@
 #include "csrc/sched/memory/lanes.h"
 #include "csrc/sched/memory/room_messages.h"
 #include "csrc/sched/memory/user_room.h"
+#include "csrc/sched/serve/ask_for_room.h"
 #include "csrc/sched/serve/choose.h"
 #include "csrc/sched/serve/memory_plan.h"
 #include "csrc/sched/serve/obstacles.h"
@@ -304,7 +305,7 @@ void serve_owed(Step& step, Lane& lane, RoomPool& pool) {
   const Bytes lacking = std::max(needed_room(job, device.ledger.capacity()) - room, Bytes{0});
   lease.owed = std::min(lease.owed, lacking);
   const Bytes missing = lease.owed - pool.free - pool.expected;
-  if (missing > Bytes{0}) ask_for_room(step, job.id, missing, pool);
+  ask_for_room(step, job.id, missing, pool);
   // For room that nobody can give now, the holder asks itself when it has use for it.
   lease.owed = std::min(lease.owed, pool.usable());
   const Bytes bytes = std::min({lease.owed, pool.free, left_to_user(device, job)});

@@ -88,6 +88,11 @@ bool Table::is_overdue(const Job& job, Nanos now) const {
   return job.room.revoke.has_value() && (job.place.is_suspended() || now >= answer_due(job));
 }
 
+std::optional<Nanos> Table::gives_by(const Job& job, Nanos now) const {
+  if (!job.room.revoke.has_value() || is_overdue(job, now)) return std::nullopt;
+  return answer_due(job);
+}
+
 QuantumLimits Table::quantum_limits() const {
   return {options.min_quantum, options.max_wait, options.switch_loss};
 }

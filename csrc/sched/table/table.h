@@ -147,6 +147,8 @@ struct Table {
   // When nobody counts on the answer to its Revoke any more. pre: it has one.
   [[nodiscard]] Nanos answer_due(const Job& job) const;
   [[nodiscard]] bool is_overdue(const Job& job, Nanos now) const;
+  // Until when the job is waited for to answer its Revoke. Nothing: it has none, or is overdue.
+  [[nodiscard]] std::optional<Nanos> gives_by(const Job& job, Nanos now) const;
   [[nodiscard]] QuantumLimits quantum_limits() const;
 };
 

@@ -114,8 +114,51 @@ std::optional<Nanos> first_gives_by(const Table& table, const Lane& lane, Nanos 
   const auto first = first_with_time(table, lane, wire::Priority::kGuaranteed);
   if (!first.has_value()) return std::nullopt;
   const Job& job = table.at(first->id);
-  if (!job.room.revoke.has_value() || table.is_overdue(job, now)) return std::nullopt;
-  return table.answer_due(job);
+  return table.gives_by(job, now);
+}
+
+// The runs that were found to be in the way of a return: one that is as long is too.
+class TooLong {
+ public:
+  [[nodiscard]] bool covers(Nanos run) const { return shortest_.has_value() && run >= *shortest_; }
+  void add(Nanos run) { shortest_ = std::min(shortest_.value_or(run), run); }
+
+ private:
+  std::optional<Nanos> shortest_;
+};
+
+// Whether what takes `run` can be over before a guaranteed job returns. Not if nothing is known of
+// the return.
+bool is_over_in_time(const Table& table, const Lane& lane, Nanos run, Nanos now) {
+  const auto in_way = next_return(table, lane, run, now);
+  return in_way.has_value() && in_way->at > now;
+}
+
+// Whether the opportunistic waiter could have the free lane now, for all but the guaranteed jobs.
+bool may_harvest(const Table& table, const Job& job, JobId next) {
+  if (!is_opportunistic(job) || job.room.revoke.has_value()) return false;
+  return job.id == next || setback(table, job) != Setback::kBarred;
+}
+
+// The first opportunistic waiter who has waited for max_wait, or whose iteration is over in time
+// and has its room. 0: nobody yet; says when to look again.
+JobId first_harvester(Step& step, const Lane& lane, JobId next) {
+  const Table& table = step.table();
+  const Nanos now = step.now();
+  TooLong too_long;
+  std::size_t num_tried = 0;
+  for (const OrderKey& key : lane.waiting) {
+    const Job& job = table.at(key.id);
+    if (!may_harvest(table, job, next)) continue;
+    if (now >= patience_end(table, job)) return key.id;
+    const Nanos run = time_to_run(job);
+    const bool is_in_time = !too_long.covers(run) && is_over_in_time(table, lane, run, now);
+    if (is_in_time && has_room(step.device(), job)) return key.id;
+    if (!is_in_time) too_long.add(run);
+    step.due(patience_end(table, job));
+    if (++num_tried == kMostTried) break;
+  }
+  return JobId{0};
 }
 
 // The first waiter of the free lane who may have it now: `next` or, where the guaranteed job is
@@ -130,28 +173,11 @@ JobId choose_harvester(Step& step, Lane& lane, JobId next) {
     return JobId{0};
   }
   const auto back = next_return(table, lane, time_to_run(table.at(next)), now);
-  const Nanos open_from = back.has_value() ? now : lane.rest_until;
-  if (!back.has_value() && now >= open_from) return next;
-  std::optional<Nanos> too_long;  // the shortest run of those that are in the way
-  std::size_t num_tried = 0;
-  for (const OrderKey& key : lane.waiting) {
-    const Job& job = table.at(key.id);
-    if (!is_opportunistic(job) || job.room.revoke.has_value()) continue;
-    if (job.id != next && setback(table, job) == Setback::kBarred) continue;
-    const Nanos patience_ends = patience_end(table, job);
-    if (now >= patience_ends) return key.id;
-    const Nanos run = time_to_run(job);
-    if (!too_long.has_value() || run < *too_long) {
-      const auto in_way = next_return(table, lane, run, now);
-      const bool fits = in_way.has_value() && in_way->at > now;
-      if (fits && has_room(step.device(), job)) return key.id;
-      if (!fits) too_long = run;
-    }
-    step.due(patience_ends);
-    if (++num_tried == kMostTried) break;
-  }
+  if (!back.has_value() && now >= lane.rest_until) return next;
+  const JobId other = first_harvester(step, lane, next);
+  if (other != JobId{0}) return other;
   if (!back.has_value()) {
-    step.due(open_from);
+    step.due(lane.rest_until);
     step.wait(next, lane.wait_reason, "the lane rests: guaranteed jobs had to wait for it");
     return JobId{0};
   }
@@ -270,17 +296,17 @@ std::optional<bool> is_worth_harvesting(const Table& table,
                                         Nanos elapsed) {
   if (!is_harvested(table.device, holder) || holder.measured.gaps.empty()) return std::nullopt;
   if (!holder.measured.gaps.next_over(elapsed).has_value()) return std::nullopt;
-  std::optional<Nanos> too_long;
+  TooLong too_long;
   std::size_t num_tried = 0;
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
     // Others take turns with the holder in any case.
     if (!is_opportunistic(job)) return std::nullopt;
     const Nanos run = trusted_run(time_to_run(job) + holder.measured.stall + kMargin, holder);
-    if (!too_long.has_value() || run < *too_long) {
-      if (holder.measured.gaps.risky_from(elapsed, run, kMostRisk) > elapsed) return true;
-      too_long = run;
-    }
+    const bool fits =
+        !too_long.covers(run) && holder.measured.gaps.risky_from(elapsed, run, kMostRisk) > elapsed;
+    if (fits) return true;
+    too_long.add(run);
     if (++num_tried == kMostTried) break;
   }
   return false;
