@@ -35,7 +35,8 @@ std::string lane_name(const Device& device, const Lane& lane) {
   return device.lanes.size() == 1 ? "the lane" : fmt::format("lane {}", lane.id.value);
 }
 
-// What ends the lease, from what is known best: the connection, nobody who waits, or the rules.
+// Says what ends the lease, from the best known reason on: the connection, that nobody waits, or
+// the rules.
 std::string until(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job());
   if (!holder.is_connected()) return "its connection is lost: until it comes back or ends";
@@ -59,7 +60,7 @@ void say_lane(const Table& table, const Lane& lane, Why& why, Nanos now) {
                   until(table, lane, now)));
 }
 
-// From the outermost cause to the innermost, so that the first one that applies is the whole
+// Goes from the outermost cause to the innermost, so that the first one that applies is the whole
 // answer.
 void say_idle(const Job& job, Why& why, Nanos now) {
   if (!job.is_connected()) {

@@ -46,8 +46,9 @@ std::size_t num_turns(const Lane& lane,
   return num;
 }
 
-// From the grant until the holder's memory is back: as it was the last time, until it is this time.
-// Less than what may be lost to a switch anyway makes no quantum longer.
+// The time from the grant until the memory of the holder is back: as it was the last time, until it
+// is known for this time. It makes a quantum longer only if it is more than may be lost to a switch
+// anyway.
 Nanos opening_time(const Table& table, const Lane& lane, const Job& holder) {
   const double allowed = to_seconds(lane.quantum) * table.options.switch_loss;
   return to_seconds(holder.usage.stall) > allowed ? holder.usage.stall : Nanos{};

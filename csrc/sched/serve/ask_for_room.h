@@ -18,7 +18,8 @@ Bytes cut_before_copies(Step& step, const Job& claimant, Bytes missing, RoomPool
 // Asks others for `deficit` bytes, as the plan says; how many of them may come. Also adds them to
 // what `pool` expects.
 Bytes ask_as_planned(Step& step, MemoryPlan& plan, Bytes deficit, RoomPool& pool);
-// With a plan of this moment, if anything is missing. With a user, of his jobs alone.
+// The same with a plan that is made now. Does nothing if nothing is missing. With a user, only jobs
+// of that user are asked.
 Bytes ask_for_room(Step& step,
                    JobId claimant,
                    Bytes deficit,

@@ -14,7 +14,6 @@
 #include "csrc/sched/serve/deny.h"
 
 #include <algorithm>
-#include <ranges>
 #include <string>
 #include <utility>
 
@@ -63,7 +62,8 @@ bool is_lane_kept(const Table& table, const Job& job, Nanos now) {
       device.needs, [&](const WaitingNeed& need) { return lane.lease->is_held_by(need.job); });
 }
 
-// It waits for room, for a lane that is not free before somebody else gets room, or for a person.
+// Whether the job cannot go on before somebody else does something: it waits for room, for a lane
+// that is not free before somebody else gets room, or for a person.
 bool is_blocked(const Table& table, const Job& job, Nanos now) {
   const Device& device = table.device;
   if (job.room.asked_again_at.has_value()) return false;  // it may be able to give then
@@ -85,15 +85,16 @@ bool is_deadlocked(const Table& table, Nanos now) {
   const auto goes_on = [&](const Lane& lane) {
     return lane.lease.has_value() && !is_blocked(table, table.at(lane.lease->job()), now);
   };
-  // A suspended job is waited for, where that helps.
-  const auto may_be_met = [&](const WaitingNeed& need) {
-    return !need.is_stuck || lacking_for(device, need) <= held_by_suspended(table);
-  };
   const auto is_waiting = [&](const WaitingNeed& need) {
     return !table.at(need.job).place.is_suspended();
   };
-  auto waiting = device.needs | std::views::filter(is_waiting);
-  if (waiting.empty() || std::ranges::any_of(waiting, may_be_met)) return false;
+  // A suspended job is waited for, where that helps.
+  const auto may_be_met = [&](const WaitingNeed& need) {
+    return is_waiting(need) &&
+           (!need.is_stuck || lacking_for(device, need) <= held_by_suspended(table));
+  };
+  if (std::ranges::none_of(device.needs, is_waiting)) return false;
+  if (std::ranges::any_of(device.needs, may_be_met)) return false;
   if (std::ranges::any_of(device.lanes, goes_on)) return false;
   return std::ranges::all_of(table.jobs, [&](const auto& entry) {
     const Job& job = entry.second;

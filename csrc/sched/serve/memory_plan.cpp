@@ -99,7 +99,7 @@ class Shares {
 
   [[nodiscard]] Bytes missing() const { return missing_; }
   [[nodiscard]] Bytes of(const Job& job) const { return value_or(entries_, job.id, Entry{}).bytes; }
-  // It gives up to `most` in all without a copy, if so much is missing.
+  // The job gives up to `most` in all without a copy, if so much is missing.
   void raise(const Job& job, Bytes most) {
     const Bytes more = std::min(missing_, most - of(job));
     if (more <= Bytes{0}) return;
@@ -107,7 +107,7 @@ class Shares {
     if (of(job) == Bytes{0}) order_.push_back(job.id);
     entries_[job.id].bytes += more;
   }
-  // The same with copies, as far as the host tier has room.
+  // The job gives up to `most` in all with copies, as far as the host tier has room.
   void raise_with_copies(const Device& device, const Job& job, Bytes most) {
     Bytes& host = entries_[job.id].host;
     host_ += host;
@@ -279,7 +279,7 @@ std::optional<ComingGiver> MemoryPlan::coming(Bytes deficit) {
   return ComingGiver{coming->id, comes_until(*coming)};
 }
 
-// As long as there is such a job, waiting may help. Parked jobs were asked already, and gave what
+// Waiting may help as long as there is such a job. Parked jobs were asked already, and gave what
 // they could.
 JobId later_giver(const Table& table, JobId claimant) {
   for (const auto& [id, room] : table.device.ledger.rooms()) {

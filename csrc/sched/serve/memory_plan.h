@@ -49,7 +49,7 @@ struct ComingGiver {
 // change of any job or lane makes it void.
 class MemoryPlan {
  public:
-  // With a user, only his jobs are asked. Table and device outlive the plan.
+  // With a user, only jobs of that user are asked. Table and device outlive the plan.
   MemoryPlan(const Table& table,
              JobId claimant,
              Nanos now,

@@ -67,10 +67,11 @@ void end_pauses(Step& step) {
 
 bool is_kept_out(const Lane& lane) { return lane.waiting.contains(lane.kept_out); }
 
-// Free lanes first, of them those from which another lane's job kept somebody of its user, who is
-// to get its room now, the longest waiting first, then the one whose next job is short of room for
-// longest: what comes free is for that; and where the policy compares jobs of different lanes, by
-// its order. Held ones only give their waiters what is left.
+// The order in which lanes are served. What comes free is for the first of them. 1. Free lanes from
+// which a memory limit keeps a job, because the limit of its user is used up in another lane: the
+// job that has waited longest first. 2. Free lanes whose next job is short of room: the one that
+// has been short for longest first. 3. The other free lanes; where all lanes have one line, in the
+// order of their first jobs. 4. Held lanes, which only give their waiters what is left.
 std::vector<Lane*> by_claim(Table& table) {
   const Table& known = table;
   std::vector<Lane*> lanes;

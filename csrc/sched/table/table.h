@@ -44,8 +44,8 @@ struct WaitingNeed {
   bool has_given = false;  // memory of its job is away: it cannot fail, only wait
   bool is_stuck = false;   // nothing that is on its way will meet it
   std::string wait_reason;
-  // What wait_reason says while it is stuck for want of room: how much it asked for, how much of it
-  // is missing, and what suspended jobs hold.
+  // The figures in wait_reason while the request is stuck for want of room: how much it asked for,
+  // how much of it is missing, and what suspended jobs hold.
   std::optional<std::tuple<Bytes, Bytes, Bytes>> said = {};
 };
 

@@ -29,7 +29,7 @@ namespace {
 
 // How many waiters that do not fit are passed over. Those behind them have longer iterations still,
 // or wait.
-constexpr std::size_t kMostTried = 16;
+constexpr std::size_t kMostHarvesters = 16;
 // A lane changes hands in less.
 constexpr Nanos kMargin = millis(1);
 // How exactly the beginning of a gap is seen where it is expected.
@@ -156,7 +156,7 @@ JobId first_harvester(Step& step, const Lane& lane, JobId next) {
     if (is_in_time && has_room(step.device(), job)) return key.id;
     if (!is_in_time) too_long.add(run);
     step.due(patience_end(table, job));
-    if (++num_tried == kMostTried) break;
+    if (++num_tried == kMostHarvesters) break;
   }
   return JobId{0};
 }
@@ -307,7 +307,7 @@ std::optional<bool> is_worth_harvesting(const Table& table,
         !too_long.covers(run) && holder.measured.gaps.risky_from(elapsed, run, kMostRisk) > elapsed;
     if (fits) return true;
     too_long.add(run);
-    if (++num_tried == kMostTried) break;
+    if (++num_tried == kMostHarvesters) break;
   }
   return false;
 }

@@ -200,7 +200,8 @@ void lift(Step& step, Job& job) {
   job.served.virtual_time = std::max(job.served.virtual_time, user.of_jobs);
 }
 
-// Whoever is granted a lease was the least of those present, so the clocks have come to him.
+// The job that is granted a lease had the least virtual time of those present, so the clocks have
+// come to its time.
 void note_granted(Device& device, Lane& lane, const Job& job) {
   ClassTimes& times = times_of(device, lane, job.settings.priority);
   UserTimes& user = times.users[job.who.uid];

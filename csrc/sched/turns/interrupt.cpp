@@ -166,12 +166,12 @@ JobId interrupted_in(const Table& table, const Lane& lane, Nanos now) {
     const Job& job = table.at(id);
     const bool is_here =
         job.place.in_lane == lane.id && (job.place.is_waiting() || is_coming_back(lane, job, now));
-    if (is_here && !(job.room.revoke.has_value() && table.is_overdue(job, now))) return id;
+    if (is_here && !table.is_overdue(job, now)) return id;
   }
   return JobId{0};
 }
 
-// Of urgent jobs that wait, the first that could begin at once, and goes before the interrupted job
+// Chooses the first urgent job that could begin at once, and that goes before the interrupted job
 // even at its next boundary. After max_wait the interrupted job goes first.
 JobId first_urgent(
     const Table& table, const Lane& lane, const Job& interrupted, Nanos now, const RoomPool& pool) {
