@@ -12,9 +12,9 @@ mode=${1:?usage: test_cpp.sh debug|asan|tsan [LAYER ...]}
 shift
 build=build/cpp-$mode
 jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
-arguments=(-DGS_BUILD_TESTS=ON -DGS_EXPENSIVE_CHECKS=ON -DCMAKE_BUILD_TYPE=Debug "-DGS_UNITY=${GS_UNITY:-none}")
-# After an edit, parsing the libraries' headers would take most of the time; batches have few files.
-[ "${GS_UNITY:-none}" != none ] || arguments+=(-DGS_PRECOMPILE=ON)
+arguments=(-DGS_BUILD_TESTS=ON -DGS_EXPENSIVE_CHECKS=ON -DCMAKE_BUILD_TYPE=Debug "-DGS_UNITY=${GS_UNITY:-all}"
+  # After an edit, parsing the libraries' headers would take most of the time.
+  "-DGS_PRECOMPILE=${GS_PRECOMPILE:-ON}")
 run=()
 # One seed for the property tests, so that a run fails for a change and not by luck. To look for more:
 # RC_PARAMS="max_success=20000" build/cpp-debug/tests/cpp/gs_sched_tests

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "csrc/base/host_bytes.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/client/cpu/cpu_share.h"
@@ -44,6 +45,9 @@ struct ClientConfig {
   // Returns the device's memory now; null, or an empty result: unknown. Called under a lock, on any
   // thread, at hand-overs: it must be quick, and call nothing of this runtime.
   std::function<std::optional<DeviceMemory>()> device_memory;
+  // Sets where and how much this process may store in the host tier, as a coordinator says. Called
+  // at each new connection, without a lock.
+  std::function<void(const std::string& folder, const HostBytes& budgets)> configure_host_tier;
   // A job that loses its coordinator, and can find and start none, does not iterate unmanaged.
   bool requires_coordinator = false;
   // Whether memory that is free between this job's iterations may belong to a lane's pool.

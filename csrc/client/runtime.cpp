@@ -16,13 +16,8 @@ namespace gpushare::client {
 
 Runtime::Impl::Impl(ClientConfig config,
                     alloc::CachingAllocator& allocator,
-                    alloc::Residency& residency,
-                    HostTier configure_host_tier)
-    : config_(std::move(config)),
-      allocator_(allocator),
-      residency_(residency),
-      configure_host_tier_(std::move(configure_host_tier)),
-      lane_(allocator) {
+                    alloc::Residency& residency)
+    : config_(std::move(config)), allocator_(allocator), residency_(residency), lane_(allocator) {
   watch_process_exit();
 }
 
@@ -49,13 +44,10 @@ bool Runtime::Impl::stop() {
   return true;
 }
 
-Runtime::Runtime(
-    ClientConfig config,
-    alloc::CachingAllocator& allocator,
-    alloc::Residency& residency,
-    std::function<void(const std::string& folder, const HostBytes& budgets)> configure_host_tier)
-    : impl_(std::make_unique<Impl>(
-          std::move(config), allocator, residency, std::move(configure_host_tier))) {}
+Runtime::Runtime(ClientConfig config,
+                 alloc::CachingAllocator& allocator,
+                 alloc::Residency& residency)
+    : impl_(std::make_unique<Impl>(std::move(config), allocator, residency)) {}
 
 Runtime::~Runtime() {
   // The thread could not be joined and may still use the object, so it is left in place. The

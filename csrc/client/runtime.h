@@ -15,7 +15,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -80,11 +79,7 @@ class Router;
 class Runtime : public alloc::RoomSource {
  public:
   // `allocator` and `residency` must outlive it. Does not touch the coordinator.
-  Runtime(
-      ClientConfig config,
-      alloc::CachingAllocator& allocator,
-      alloc::Residency& residency,
-      std::function<void(const std::string& folder, const HostBytes& budgets)> configure_host_tier);
+  Runtime(ClientConfig config, alloc::CachingAllocator& allocator, alloc::Residency& residency);
   ~Runtime() override;
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;

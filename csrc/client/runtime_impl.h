@@ -20,7 +20,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
@@ -45,7 +44,6 @@
 #include "csrc/client/memory/need_table.h"
 #include "csrc/client/memory/overflow_request.h"
 #include "csrc/client/memory/pace.h"
-#include "csrc/client/memory/quiet_time.h"
 #include "csrc/client/memory/router.h"
 #include "csrc/client/memory/stopped_threads.h"
 #include "csrc/client/memory/usage_figures.h"
@@ -56,12 +54,7 @@ namespace gpushare::client {
 
 class Runtime::Impl {
  public:
-  using HostTier = std::function<void(const std::string& folder, const HostBytes& budgets)>;
-
-  Impl(ClientConfig config,
-       alloc::CachingAllocator& allocator,
-       alloc::Residency& residency,
-       HostTier configure_host_tier);
+  Impl(ClientConfig config, alloc::CachingAllocator& allocator, alloc::Residency& residency);
   ~Impl();
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -119,8 +112,7 @@ class Runtime::Impl {
   // attach.cpp
   Status attach_now() GS_EXCLUDES(mu_);
   wire::Hello make_hello() GS_REQUIRES(mu_);
-  // Sets where and how much this process may store, as the coordinator says.
-  void configure_host_tier(const wire::Welcome& welcome);
+  void configure_host_tier(const wire::Welcome& welcome) const GS_EXCLUDES(mu_);
   Result<Greeting> find_and_greet(Nanos patience) GS_EXCLUDES(mu_);
   Result<Greeting> say_hello(UniqueFd socket) GS_EXCLUDES(mu_);
   // A waiting thread asks this often; it may take the GIL.
@@ -283,7 +275,6 @@ class Runtime::Impl {
   const ClientConfig config_;
   alloc::CachingAllocator& allocator_;
   alloc::Residency& residency_;
-  const HostTier configure_host_tier_;
 
   Router* router_ = nullptr;  // set before any other thread is there
   WakeableThread thread_;     // the client thread; started by the attaching thread
@@ -307,7 +298,6 @@ class Runtime::Impl {
   Holds holds_ GS_GUARDED_BY(mu_);
   StoppedThreads stopped_ GS_GUARDED_BY(mu_);
   GapReasons gap_reasons_ GS_GUARDED_BY(mu_);
-  QuietTime quiet_ GS_GUARDED_BY(mu_);  // of a process without a page, as Revokes find it
   OverflowRequest overflow_request_ GS_GUARDED_BY(mu_);
   LaneMember lane_ GS_GUARDED_BY(mu_);
 

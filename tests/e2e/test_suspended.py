@@ -46,8 +46,8 @@ def test_a_suspended_holder_keeps_nobody_from_its_turns(
 
 
 def test_who_lacks_memory_of_a_suspended_job_waits(coordinator: Coordinator, alone: Alone) -> None:
-    # The one that has its memory in place goes on for up to `max_wait`, some 35 iterations.
-    steps = 200
+    # The one that has its memory in place goes on for up to `max_wait`, some 12 iterations.
+    steps = 80
     capacity = int(1.2 * peak_alone("mlp", "adam"))
     env = coordinator(
         capacity=str(capacity),
@@ -56,7 +56,7 @@ def test_who_lacks_memory_of_a_suspended_job_waits(coordinator: Coordinator, alo
         switch_loss="0.5",
         lanes="off",
         memory_wait="1s",
-        max_wait="0.3s",
+        max_wait="0.1s",
     )
     with ExitStack() as stack:
         held, other = (_start(stack, env, seed, steps) for seed in (1, 2))

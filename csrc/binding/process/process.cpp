@@ -83,11 +83,11 @@ Status Process::start() {
   allocator_ = *std::move(allocator);
   residency_ = std::make_unique<alloc::Residency>(*allocator_, host_tier_, mover_);
   if (config_.overflow) residency_->allow_overflow();
-  runtime_ = std::make_unique<client::Runtime>(
-      config_, *allocator_, *residency_,
-      [this](const std::string& folder, const HostBytes& budgets) {
-        host_tier_.configure(folder, budgets);
-      });
+  client::ClientConfig config = config_;
+  config.configure_host_tier = [this](const std::string& folder, const HostBytes& budgets) {
+    host_tier_.configure(folder, budgets);
+  };
+  runtime_ = std::make_unique<client::Runtime>(std::move(config), *allocator_, *residency_);
   if (is_managed) allocator_->set_room_source(runtime_.get());
   return {};
 }

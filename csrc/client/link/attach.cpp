@@ -100,8 +100,9 @@ Status Runtime::Impl::attach_now() {
   return thread_.start("the coordinator's messages", [this] { run(); });
 }
 
-void Runtime::Impl::configure_host_tier(const wire::Welcome& welcome) {
-  configure_host_tier_(welcome.spill_dir, {welcome.host_ram_budget, welcome.host_file_budget});
+void Runtime::Impl::configure_host_tier(const wire::Welcome& welcome) const {
+  config_.configure_host_tier(welcome.spill_dir,
+                              {welcome.host_ram_budget, welcome.host_file_budget});
 }
 
 Result<Runtime::Impl::Greeting> Runtime::Impl::find_and_greet(Nanos patience) {

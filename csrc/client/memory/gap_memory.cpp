@@ -115,7 +115,7 @@ bool Runtime::Impl::may_move_without_page() {
 // if it ever begins one. false: not now. The coordinator asks again soon.
 bool Runtime::Impl::start_moving_without_page() {
   const std::int64_t num_operations = allocator_.stats().num_operations;
-  const Nanos quiet = quiet_.observe(num_operations, monotonic_now());
+  const Nanos quiet = gap_reasons_.observe_quiet(num_operations, monotonic_now());
   return quiet >= std::min(config_.idle_spill, kLongestQuiet) && close_gate();
 }
 

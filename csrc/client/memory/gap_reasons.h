@@ -8,8 +8,15 @@
 // The reasons are independent: a job that marks its iterations may park, and may be idle. Each one
 // alone is enough. Whether memory moves now depends on more (may_move_in_gap in gap_memory.cpp).
 //
+// A process without a page has no gaps. For such a process it counts how long it has been quiet.
+//
 // Pure bookkeeping; the owner's lock keeps calls apart.
 #pragma once
+
+#include <cstdint>
+
+#include "csrc/base/units.h"
+#include "csrc/client/memory/quiet_time.h"
 
 namespace gpushare::client {
 
@@ -26,11 +33,16 @@ class GapReasons {
   // it counts as late.
   [[nodiscard]] bool promises_iterations() const { return is_promised_; }
   [[nodiscard]] bool is_idle() const { return is_idle_; }
+  // How long the process has been quiet, as a Revoke finds it (QuietTime::observe).
+  [[nodiscard]] Nanos observe_quiet(std::int64_t num_operations, Nanos now) {
+    return quiet_.observe(num_operations, now);
+  }
 
  private:
   bool is_promised_ = false;
   bool is_parked_ = false;
   bool is_idle_ = false;
+  QuietTime quiet_;
 };
 
 }  // namespace gpushare::client

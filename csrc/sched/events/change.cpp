@@ -144,8 +144,9 @@ void tell(Step& step, const Job& job, wire::Changes changes, std::uint32_t by) {
   step.send(job.id, wire::Changed{.of = job.who.of, .changes = changes, .by = by});
 }
 
-// Lanes come to have one virtual time, or go on from it with one each.
-void change_packing(Step& step) {
+// The lines of all lanes become one, or go apart. Lanes come to have one virtual time, or go on
+// from it with one each. What is known of jobs side by side does not outlast either.
+void change_lines(Step& step) {
   open_lanes(step.table(), step.now());
   step.device().side_by_side = {};
   share_clock(step);
@@ -214,9 +215,9 @@ Status change_policy(Step& step, const std::string& name) {
   if (!policy.has_value()) return policy.error();
   step.decide(JobId{0}, "policy",
               fmt::format("{} -> {}", device.policy->name(), (*policy)->name()));
-  const bool has_packed = device.packs();
-  device.serve_by(std::move(*policy));
-  if (device.packs() != has_packed) change_packing(step);
+  const bool had_one_line = device.has_one_line();
+  device.policy = std::move(*policy);
+  if (device.has_one_line() != had_one_line) change_lines(step);
   for (Lane& lane : device.lanes) {
     for (const JobId job : lane.waiting.order(lane.waiting.size()))
       lane.waiting.update(order_key(device, step.table().at(job)));

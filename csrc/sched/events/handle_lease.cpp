@@ -19,7 +19,6 @@
 #include "csrc/sched/memory/device_memory.h"
 #include "csrc/sched/side_by_side/iteration_timing.h"
 #include "csrc/sched/time/gap_chance.h"
-#include "csrc/sched/time/harvest.h"
 #include "csrc/sched/time/shares.h"
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/interrupt.h"
@@ -59,7 +58,8 @@ void end_lease(Step& step, Job& job) {
   lane->resume_lease(now);
   const bool is_last = lane->lease->along().empty();
   if (is_last) {
-    note_harvest(step.table(), *lane, job, now);
+    for (const PolicyRule* const rule : device.policy->rules())
+      rule->note_end(step.table(), *lane, job, now);
     note_lent(*lane);
   }
   const Nanos since = lane->lease->since_of(job.id);

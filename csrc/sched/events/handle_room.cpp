@@ -28,9 +28,9 @@
 namespace gpushare::sched {
 namespace {
 
-// What a job gives up while it waits for room it needs back with the room it waits for. To a parked
-// job it comes back with the lease; twice would be more than the device has. Which it was when it
-// gave it knows best: by now it may have left the gate or the gap.
+// Adds the bytes that a job gave up while it waits for room to its request, since it needs them
+// back too. For a parked job that would count them twice, since they come back with its lease. The
+// job says which case it was, because by now it may have left the gate or the gap.
 void add_to_need(Device& device, const Job& job, const wire::Released& released) {
   const Bytes bytes = released.bytes;
   if (released.with_lease || is_parked(device, job)) return;

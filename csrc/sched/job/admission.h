@@ -37,12 +37,13 @@ enum class Fit : std::uint8_t {
 // "all", "one_ephemeral", "persistent_in_turns".
 const char* name_of(Fit fit);
 
-// Of the jobs with known sizes.
+// Adds up the sizes of the jobs of a device, and says how they fit on it. Jobs whose sizes are
+// unknown are only counted.
 class Admission {
  public:
   explicit Admission(Bytes capacity) : capacity_(capacity) {}
 
-  // Of one more job; nothing: they are unknown.
+  // Adds one more job. Nothing: its sizes are unknown.
   void add(const std::optional<Sizes>& sizes);
 
   [[nodiscard]] Bytes persistent() const { return persistent_; }
@@ -62,10 +63,11 @@ inline constexpr std::uint64_t kIterationsToLearn = 3;
 // `lane`: its lane chunks, which are no part of what it needs as room. Nothing before it has run
 // kIterationsToLearn iterations.
 std::optional<Sizes> sizes_of(const wire::Usage& usage, Bytes lane);
-// The same for plans: until they are known, as remembered of a job with the same model, and no less
-// than it has already. Whether room is granted never follows from this.
+// The sizes to plan with. Until the job has shown its own, they are those remembered of a job with
+// the same model, and no less than it holds already. Whether room is granted never follows from
+// them.
 std::optional<Sizes> planned_sizes(const Job& job);
-// It was seen, in its first iterations.
+// Whether the job is still in its first iterations, from which its sizes are learned.
 bool is_learning(const Job& job);
 
 }  // namespace gpushare::sched

@@ -21,7 +21,8 @@ class GapProfile {
   static constexpr std::size_t kMostGaps = 64;
 
   void add(Nanos gap);
-  // Of an earlier job; until the first gap of this one is known. 0: nothing is known. pre: empty().
+  // Takes over the gap of an earlier job until the first gap of this one is known. 0: nothing is
+  // known. pre: empty().
   void remember(Nanos gap);
   // 0: no gap of this job is known.
   [[nodiscard]] Nanos median() const;
@@ -34,7 +35,7 @@ class GapProfile {
   [[nodiscard]] std::optional<Nanos> next_over(Nanos elapsed) const;
 
  private:
-  // Those that are not over, shortest first.
+  // The known gaps that are not over after `elapsed`, shortest first.
   [[nodiscard]] std::span<const Nanos> left(Nanos elapsed) const;
 
   std::array<Nanos, kMostGaps> gaps_{};    // in a ring, as they came

@@ -24,16 +24,16 @@ class PlaceInLine {
  public:
   [[nodiscard]] bool is_suspended() const { return suspended_since.has_value(); }
 
-  // In its lane's table.
+  // Whether it stands in its lane's table.
   [[nodiscard]] bool is_waiting() const { return waits_ == Waits::kInLine; }
-  // Not in the table, since it is paused, or its process suspended.
+  // Whether it waits outside of the table because it is paused or its process is suspended.
   [[nodiscard]] bool waits_aside() const { return waits_ == Waits::kAside; }
-  // Not in the table: another of its gang is, or has a lease, or they are to come together first
-  // (gang.h).
+  // Whether it waits outside of the table with its gang: another job of the gang stands in line or
+  // has a lease, or they are to come together first (gang.h).
   [[nodiscard]] bool waits_in_gang() const { return waits_ == Waits::kInGang; }
-  // In any of the three ways.
+  // Whether it waits in any of the three ways.
   [[nodiscard]] bool wants_lease() const { return waits_ != Waits::kNowhere; }
-  // In line, or with a gang that stands there for it.
+  // Whether it stands in line, or a job of its gang stands there for it.
   [[nodiscard]] bool waits_for_turn() const { return is_waiting() || waits_in_gang(); }
 
   // `number` counts entries into tables.

@@ -51,7 +51,8 @@ class Profiles {
   // cut.
   void note(const ProfileKey& key, const Profile& measured);
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
-  // In the order in which jobs left them; noted again in this order, they are the same.
+  // The profiles in the order in which jobs left them. Noted again in this order, they give the
+  // same table.
   [[nodiscard]] std::vector<Row> oldest_first() const;
   // Grows with each change.
   [[nodiscard]] std::uint64_t num_changes() const { return num_changes_; }

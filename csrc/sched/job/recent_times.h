@@ -11,9 +11,9 @@ namespace gpushare::sched {
 
 class RecentTimes {
  public:
-  // So many samples are kept, the last.
+  // How many samples are kept: the last ones.
   static constexpr std::size_t kMost = 7;
-  // From so many on the median is relied on.
+  // The median is relied on once there are so many samples.
   static constexpr std::size_t kEnough = 3;
 
   void add(Nanos time);

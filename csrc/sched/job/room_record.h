@@ -23,7 +23,8 @@ struct PendingRevoke {
   Nanos sent_at;
   std::uint64_t num_changes = 0;  // of the job when it was sent
   bool is_held_back = false;      // by the transfer budget (transfer.h)
-  // What it had in the host tier, and what this may add to it (host_tier.h).
+  // What the job had in the host tier when this was sent, and how much it may add to that
+  // (host_tier.h).
   HostBytes stored_before{};
   HostBytes may_spill{};
   // Bytes in the host tier that its next iteration may begin without, when this was sent.
@@ -55,13 +56,14 @@ struct RoomRecord {
   std::uint64_t num_changes = 0;
   Nanos spared_until;  // it just got what it needs: asked at once, it would only ask again
 
-  // What it could not give before, it may be able to give now.
+  // Something has changed: what the job could not give before, it may be able to give now.
   void note_change();
   // The time until `asked_again_at` is over.
   void end_pause();
-  // It answered in full what it was asked for.
+  // The job answered in full what it was asked for.
   void note_given() { num_place_tries = 0; }
-  // It gave less than `asked` said. A change since then makes that old news.
+  // The job gave less than `asked` said. If anything of the job has changed since it was asked,
+  // that is no reason not to ask it again.
   void note_short(const PendingRevoke& asked, const wire::Released& released, Nanos now);
 };
 

@@ -22,9 +22,10 @@ struct Settings : wire::JobSettings {
 
   [[nodiscard]] bool is_guaranteed() const { return priority == wire::Priority::kGuaranteed; }
   [[nodiscard]] bool is_paused() const { return paused_by.has_value(); }
-  // What its memory may not exceed even on an empty device; 0: no limit.
+  // The bytes that its memory may not exceed, even on an empty device. 0: no limit.
   [[nodiscard]] Bytes hard_limit() const { return is_elastic ? Bytes{0} : memory_limit; }
-  // The same for all jobs of its user together.
+  // The bytes that all jobs of its user together may not exceed, even on an empty device. 0: no
+  // limit.
   [[nodiscard]] Bytes hard_user_limit() const { return is_user_elastic ? Bytes{0} : user_limit; }
   // The most that it may hold by itself; 0: no limit.
   [[nodiscard]] Bytes most_memory() const {

@@ -141,4 +141,13 @@ std::string host_advice(const Table& table) {
   return fmt::format("Raise host.budget, or free space in {}", options.spill_dir);
 }
 
+// Said once, because hundreds of steps may pass while the tier is full.
+void say_host_full(Step& step, const Job& job, const std::string& so) {
+  Device& device = step.device();
+  if (!device.host_warning.empty()) return;
+  device.host_warning =
+      fmt::format("{}. {}. {}", host_text(step.table()), so, host_advice(step.table()));
+  step.decide(job.id, "host_full", device.host_warning);
+}
+
 }  // namespace gpushare::sched

@@ -19,7 +19,7 @@
 
 #include "csrc/base/host_bytes.h"
 #include "csrc/base/units.h"
-#include "csrc/sched/table/table.h"
+#include "csrc/sched/table/step.h"
 #include "csrc/wire/job_messages.h"
 
 namespace gpushare::sched {
@@ -33,13 +33,13 @@ HostBytes host_free(const Table& table);
 Bytes droppable(const Device& device, const Job& job);
 // The most the job may be asked for now, of its room.
 Bytes most_to_ask(const Device& device, const Job& job, Bytes host_free);
-// What it is thought to spill, at most, when it is asked for `bytes`.
+// The bytes that the job is thought to spill, at most, when it is asked for `bytes`.
 Bytes spill_of(const Device& device, const Job& job, Bytes bytes, Bytes host_free);
 // Bytes that looked free when they were asked for, and that the answer shows to be live: the job's
 // estimate is lowered by them.
 Bytes undroppable_of(const PendingRevoke& asked, const wire::Released& released);
-// It could give more to `claimant` if the host tier had more room. Not while answers are awaited
-// that may free some of it.
+// Whether some job could give more to `claimant` if the host tier had more room. False while
+// answers are awaited that may free some of it.
 bool is_host_tier_short(const Table& table, JobId claimant);
 
 // "host budget of 32.0 GiB is full (job 3: 18.0 GiB, job 8: 14.0 GiB)", or that a job found no
@@ -47,5 +47,9 @@ bool is_host_tier_short(const Table& table, JobId claimant);
 std::string host_text(const Table& table);
 // "Raise host.budget, or set ...": which setting would help.
 std::string host_advice(const Table& table);
+
+// Says that the host tier is full, once until it is half empty again: nobody can give to `job`,
+// since what they would spill has no place. `so` says what follows for the job.
+void say_host_full(Step& step, const Job& job, const std::string& so);
 
 }  // namespace gpushare::sched

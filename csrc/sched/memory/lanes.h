@@ -24,7 +24,7 @@ std::size_t num_sharing(const Table& table, const Job& job);
 void on_lane_changed(Step& step, Job& job, const wire::LaneChanged& changed);
 // A connection begins: what the job keeps is in its Hello. Before the ledger is told.
 void rejoin_lane(Step& step, Job& job, const wire::Hello& hello);
-// It has no iterations to run any more; what it keeps, it keeps.
+// The job has no iterations to run any more. It stays a member with the slots that it keeps.
 void rest_in_lane(Step& step, Job& job);
 void leave_lane(Step& step, Job& job);
 // Its membership goes along when it changes the lane. pre: it holds no lease, and all it changed
@@ -38,7 +38,7 @@ bool is_lane_unsettled(const Table& table, const Lane& lane);
 void settle_unheard(Step& step, const Lane& lane);
 // Room that is lacking for the slots that the job has use for.
 Bytes lane_lack(const Lane& lane, const Job& job);
-// The same where the holder keeps the slots that it uses.
+// The same room if the job ran beside the holder, which keeps the slots that it uses.
 Bytes lane_lack_beside(const Lane& lane, const Job& job, const Job& holder);
 // The slots that the job uses are its own while it is interrupted inside an iteration, until it
 // goes on there, or gives that up.

@@ -13,7 +13,7 @@
 
 namespace gpushare::sched {
 
-// What it holds beyond its limit, hard or elastic; 0 without one.
+// The bytes that the job holds beyond its limit, hard or elastic. 0 without a limit.
 Bytes beyond_own_limit(const Device& device, const Job& job);
 // Whether the job can go on with that hard limit; 0: none. errors: kInvalidArgument, in words for
 // who asked.

@@ -17,7 +17,7 @@ struct RoomPool {
   Bytes free;      // negative after a restart with more in use than there is
   Bytes expected;  // of Revokes that are not overdue
 
-  // What there is to count on.
+  // The bytes that claims may still take.
   [[nodiscard]] Bytes usable() const { return std::max(free + expected, Bytes{0}); }
   // pre: bytes <= free + expected.
   void take(Bytes bytes);
@@ -36,13 +36,14 @@ Bytes most_more(const Device& device, const Job& job);
 Bytes growth_of(const Device& device, const Lane& lane, const Job& job);
 // How many bytes must become free before that; and the device must not be beyond its capacity.
 Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const RoomPool& pool);
-// Of the needed room, what it can begin without and is used late in it (optimizer state).
+// The part of the needed room that the job uses late in its iteration, so that it can begin without
+// it (optimizer state).
 Bytes late_room(const Job& job);
 
 // Until when who lacks so much room since then waits for it: memory_wait, but for the time in which
 // suspended jobs hold as much.
 Nanos patience_ends(const Table& table, Nanos since, Bytes lacking);
-// Of that request, what is not free.
+// The part of the request that is not free.
 Bytes lacking_for(const Device& device, const WaitingNeed& need);
 
 // "device cpu (2.0 GiB): job 3 u1001/gpt 1.1 GiB, pid 42 0.5 GiB (unmanaged), free 0.1 GiB": for

@@ -19,17 +19,17 @@ namespace gpushare::sched {
 
 // By his jobs, and in the pools that they share.
 Bytes held_by_user(const Device& device, std::uint32_t uid);
-// What the job's user may have beyond that: all there is without a limit, or with an elastic one;
-// negative beyond it.
+// The bytes that the job's user may have beyond what his jobs hold. Without a limit, or with an
+// elastic one, that is all there is. Negative if they hold more than the limit.
 Bytes left_to_user(const Device& device, const Job& job);
 // Whether the job may grow by so much, were it free: not to be less is no growth.
 bool is_within_user_limit(const Device& device, const Job& job, Bytes growth);
-// The same with what others of its user could give it: those that are parked, or come to be when
-// their leases end.
+// Whether the job could grow by so much if the other jobs of its user gave all they could: those
+// that are parked, or will be when their leases end.
 bool may_come_to_fit(const Table& table, const Job& job, Bytes growth);
-// What his jobs hold beyond his elastic limit; 0 without one.
+// The bytes that the jobs of the user hold beyond his elastic limit. 0 without one.
 Bytes beyond_elastic(const Table& table, std::uint32_t uid);
-// Of what his jobs were asked for, what is on its way.
+// The bytes that the jobs of the user were asked for and are expected to give.
 Bytes coming_from_user(const Table& table, std::uint32_t uid, Nanos now);
 // "alice's jobs hold 3.0 GiB of the 4.0 GiB that they may". pre: he has a limit.
 std::string user_room_text(const Table& table, const Job& job);

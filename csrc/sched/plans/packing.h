@@ -36,7 +36,7 @@ using JobSet = std::vector<JobId>;
 JobSet without(const JobSet& set, JobId job);
 JobSet with(const JobSet& set, JobId job);
 
-// What is known of a job of a set when that is judged.
+// The times of one job of a set, by which the set is judged.
 struct Pace {
   Nanos iteration;     // alone; 0: not known
   Nanos gap;           // after it, in which the job keeps its lease
@@ -47,7 +47,7 @@ enum class Verdict : std::uint8_t { kTrial, kPays, kDoesNotPay };
 
 class Packing {
  public:
-  // What a set must gain over the best with one job less.
+  // The gain over the best set with one job less that a set must show to pay.
   static constexpr double kMargin = 0.05;
   static constexpr Nanos kFirstRetry = seconds(60);
   static constexpr Nanos kLastRetry = seconds(960);
@@ -68,7 +68,7 @@ class Packing {
   // The sum of normalised throughputs when it was judged last. Of a trial that was hopeless before
   // its end, the most that it could have been; 0: it never was judged.
   [[nodiscard]] double total(const JobSet& set) const;
-  // What it is judged against.
+  // The value of the best set with one job less, against which this set is judged.
   [[nodiscard]] double total_before(const JobSet& set) const;
 
   // The job has ended: what was found out about sets with it is gone, if there is none like it.

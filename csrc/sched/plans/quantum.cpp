@@ -28,7 +28,8 @@ Nanos each_of(Nanos wait, std::size_t num_waiting) {
   return wait / static_cast<std::int64_t>(std::max<std::size_t>(num_waiting, 1));
 }
 
-// Whoever waits: with less, more than kMostLoss is lost, or than is allowed where that is more.
+// The least quantum, however many jobs wait. With a shorter one, switches would take more of the
+// time than kMostLoss, or than the setting allows if that is more.
 Nanos least_of(const QuantumLimits& limits, const QuantumInput& input) {
   return time_for_loss(input.usual_stall, std::max(limits.switch_loss, kMostLoss));
 }

@@ -12,7 +12,7 @@ namespace {
 // trial (packing.h), and carried out in running_set.h and side_by_side.h.
 class Pack final : public LeastServed {
  public:
-  Pack() : LeastServed({&packing()}) {}
+  Pack() : LeastServed({&packing()}, {.by_user = true, .in_one_line = true, .cuts_turns = false}) {}
   [[nodiscard]] const char* name() const override { return "pack"; }
 };
 

@@ -13,9 +13,9 @@ namespace gpushare::sched {
 // The order of those who share time by user, then by job: least time served over weight first.
 class LeastServed : public Policy {
  public:
-  explicit LeastServed(std::vector<const PolicyRule*> rules) : Policy(std::move(rules)) {}
+  explicit LeastServed(std::vector<const PolicyRule*> rules, Sharing sharing = {.by_user = true})
+      : Policy(std::move(rules), sharing) {}
   [[nodiscard]] OrderKey key(const Standing& job) const final;
-  [[nodiscard]] bool shares_by_user() const final { return true; }
 
  private:
   [[nodiscard]] std::string compare(const Job& first, const Job& second) const final;

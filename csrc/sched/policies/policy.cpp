@@ -44,6 +44,23 @@ JobId PolicyRule::choose(Step& /*step*/,
   return chosen;
 }
 
+std::string PolicyRule::bar(const Table& /*table*/, const Job& /*job*/, Nanos /*now*/) const {
+  return {};
+}
+
+void PolicyRule::note_begin(const Table& /*table*/,
+                            const Lane& /*lane*/,
+                            Job& /*job*/,
+                            Nanos /*now*/) const {}
+
+void PolicyRule::note_end(const Table& /*table*/,
+                          Lane& /*lane*/,
+                          const Job& /*holder*/,
+                          Nanos /*now*/) const {}
+
+bool PolicyRule::may_interrupt(const Job& /*job*/) const { return false; }
+bool PolicyRule::is_learning(const Table& /*table*/, Nanos /*now*/) const { return false; }
+
 std::optional<PolicyClaim> PolicyRule::claim(const Table& /*table*/,
                                              const Lane& /*lane*/,
                                              Nanos /*now*/) const {
@@ -60,6 +77,22 @@ std::string PolicyRule::text(const Table& /*table*/,
 // Rules are constants, so one of them is known by its address.
 bool Policy::has(const PolicyRule& rule) const {
   return std::ranges::find(rules_, &rule) != rules_.end();
+}
+
+std::string Policy::bar(const Table& table, const Job& job, Nanos now) const {
+  for (const PolicyRule* const rule : rules_)
+    if (std::string reason = rule->bar(table, job, now); !reason.empty()) return reason;
+  return {};
+}
+
+bool Policy::may_interrupt(const Job& job) const {
+  return std::ranges::any_of(rules_,
+                             [&](const PolicyRule* rule) { return rule->may_interrupt(job); });
+}
+
+bool Policy::is_learning(const Table& table, Nanos now) const {
+  return std::ranges::any_of(rules_,
+                             [&](const PolicyRule* rule) { return rule->is_learning(table, now); });
 }
 
 std::string Policy::why(const Job& first, const Job& second) const {

@@ -7,7 +7,8 @@
 // waiter may take the holder's place is the same question: the holder's key is that of its
 // standing as it would be if it queued again now (Job::requeued).
 //
-// What a policy decides beyond an order, it says as a list of rules (rule.h).
+// What a policy decides beyond an order, it says as a list of rules (rule.h), and by how it shares
+// the device out (Sharing). So no other file asks which policy it is.
 #pragma once
 
 #include <compare>
@@ -35,6 +36,18 @@ struct OrderKey {
   auto operator<=>(const OrderKey&) const = default;
 };
 
+// How a policy shares the device out, beside the order of its keys.
+struct Sharing {
+  // Users share the time, and the jobs of each user what is his.
+  bool by_user = false;
+  // All lanes have one line: a free lane serves the first job of it, in whatever lane that queued.
+  // Keys and virtual times of jobs of different lanes are compared then, and pack_lanes counts.
+  bool in_one_line = false;
+  // A turn may be cut short for others: for a class that is due, for a gap that is lent, or inside
+  // an iteration. False where others run beside the holder, and need not wait for it.
+  bool cuts_turns = true;
+};
+
 class Policy {
  public:
   virtual ~Policy() = default;
@@ -47,20 +60,27 @@ class Policy {
   // Why `first` is before `second`, in numbers. pre: the key of `first` is less, and both are of
   // one user where users share.
   [[nodiscard]] std::string why(const Job& first, const Job& second) const;
-  // Whether users share the time, and the jobs of each what is his.
-  [[nodiscard]] virtual bool shares_by_user() const { return false; }
+  [[nodiscard]] const Sharing& sharing() const { return sharing_; }
   // The policy's own rules, in the order in which they are asked.
   [[nodiscard]] const std::vector<const PolicyRule*>& rules() const { return rules_; }
   [[nodiscard]] bool has(const PolicyRule& rule) const;
+  // Why the waiting job may not begin now by the first of its rules that says so; empty: it may.
+  [[nodiscard]] std::string bar(const Table& table, const Job& job, Nanos now) const;
+  // Whether the job may stop a holder inside its iteration by one of its rules.
+  [[nodiscard]] bool may_interrupt(const Job& job) const;
+  // Whether one of its rules learns from those who run (PolicyRule::is_learning).
+  [[nodiscard]] bool is_learning(const Table& table, Nanos now) const;
 
  protected:
-  explicit Policy(std::vector<const PolicyRule*> rules = {}) : rules_(std::move(rules)) {}
+  explicit Policy(std::vector<const PolicyRule*> rules = {}, Sharing sharing = {})
+      : rules_(std::move(rules)), sharing_(sharing) {}
 
  private:
   // The same in the policy's own terms. pre: they are of one class, and their numbers differ.
   [[nodiscard]] virtual std::string compare(const Job& first, const Job& second) const = 0;
 
   std::vector<const PolicyRule*> rules_;
+  Sharing sharing_;
 };
 
 // errors: kInvalidArgument for a name that no policy has, with the names there are.

@@ -20,6 +20,7 @@
 
 namespace gpushare::sched {
 
+struct Job;
 class Lane;
 class Step;
 struct RoomPool;
@@ -28,7 +29,8 @@ struct Table;
 // From `at` on the holder of a lane is to be asked for its lease; perhaps in the past.
 struct PolicyClaim {
   Nanos at;
-  JobId by;  // for whom; 0: for nobody in particular
+  JobId by;                // for whom; 0: for nobody in particular
+  bool may_lapse = false;  // it may be dropped before then, so people are not told the time
 };
 
 class PolicyRule {
@@ -41,9 +43,20 @@ class PolicyRule {
   // In each step, before anybody is granted a lease, and after all leases were granted.
   virtual void before_leases(Step& step) const;
   virtual void after_leases(Step& step) const;
+  // The job is about to be granted the lane, and knows yet how long it has waited; the holder's
+  // lease is about to end.
+  virtual void note_begin(const Table& table, const Lane& lane, Job& job, Nanos now) const;
+  virtual void note_end(const Table& table, Lane& lane, const Job& holder, Nanos now) const;
   // The job that the free lane is for, where the rules before this one say `chosen`; 0: nobody yet.
   // A rule that says so says when to look again, and why. pre: `chosen` waits for the lane.
   virtual JobId choose(Step& step, Lane& lane, JobId chosen, const RoomPool& pool) const;
+  // Why the waiting job may not begin now, whichever lane is free; empty: by this rule it may.
+  [[nodiscard]] virtual std::string bar(const Table& table, const Job& job, Nanos now) const;
+  // Whether the job may stop a holder inside its iteration that it goes before.
+  [[nodiscard]] virtual bool may_interrupt(const Job& job) const;
+  // Whether the rule learns from the iterations of those who run, so that their leases are to last
+  // longer.
+  [[nodiscard]] virtual bool is_learning(const Table& table, Nanos now) const;
   // When the holder is to be asked for its lease, and for whom. Nothing: not by this rule. pre: the
   // lane is held.
   [[nodiscard]] virtual std::optional<PolicyClaim> claim(const Table& table,
@@ -61,8 +74,7 @@ const PolicyRule& harvesting();
 // A deadline cuts the holder's quantum short, and goes before the first in line (time/headroom.h,
 // turns/interrupt.h).
 const PolicyRule& meeting_deadlines();
-// Jobs run side by side only where that pays (side_by_side/side_by_side.h). Keys of jobs of
-// different lanes are compared then.
+// Jobs run side by side only where that pays (side_by_side/side_by_side.h).
 const PolicyRule& packing();
 
 }  // namespace gpushare::sched

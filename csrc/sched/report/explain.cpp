@@ -49,14 +49,14 @@ struct OtherEnd {
   std::string why;
 };
 
-// Under `pack` a claim may be dropped before it is due (pack_claim.cpp), so only the end of the
-// quantum is told.
+// A claim that may be dropped before it is due is not told.
 std::optional<OtherEnd> other_end(const Table& table, const Lane& lane, Nanos now) {
-  if (!lane.is_watched || lane.lease->is_asked() || table.device.packs()) return std::nullopt;
+  if (!lane.is_watched || lane.lease->is_asked()) return std::nullopt;
   const AskCase c(table, lane, now);
-  const LeaseClaims claims = claims_on(c);
-  const auto first = std::ranges::min_element(claims.later, {}, &LeaseClaim::at);
-  if (first == claims.later.end() || first->at == lane.quantum_ends) return std::nullopt;
+  std::vector<LeaseClaim> claims = claims_on(c).later;
+  std::erase_if(claims, [](const LeaseClaim& claim) { return claim.may_lapse; });
+  const auto first = std::ranges::min_element(claims, {}, &LeaseClaim::at);
+  if (first == claims.end() || first->at == lane.quantum_ends) return std::nullopt;
   return OtherEnd{first->at, text_of(c, *first)};
 }
 

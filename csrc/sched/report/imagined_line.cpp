@@ -24,7 +24,7 @@ OrderKey ImaginedLine::key(const Job& other) const {
   return key;
 }
 
-// The same order as JobTable::order.
+// Gives the same order as JobTable::order.
 std::size_t ImaginedLine::num_before(const Job& as) const {
   const OrderKey last = key(as);
   std::size_t num = holder.has_value() && key(*holder) < last ? 1 : 0;

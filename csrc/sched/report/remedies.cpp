@@ -103,15 +103,11 @@ void try_urgent(const Lane& lane, const ImaginedLine& line, Remedies& remedies, 
 // Under a policy that harvests, an opportunistic job gets what guaranteed jobs leave, whatever its
 // place in line.
 void try_no_harvest(const ImaginedLine& line, Remedies& remedies) {
-  if (!harvests(line.table.device) ||
-      line.job.settings.priority != wire::Priority::kOpportunistic) {
-    return;
-  }
   const bool is_beside_guaranteed =
       std::any_of(line.table.jobs.begin(), line.table.jobs.end(), [&](const auto& entry) {
         const Job& other = entry.second;
-        return other.is_registered() && other.settings.priority == wire::Priority::kGuaranteed &&
-               other.place.in_lane == line.job.place.in_lane;
+        return other.is_registered() && other.place.in_lane == line.job.place.in_lane &&
+               gets_only_gaps(line.table.device, other, line.job.settings.priority);
       });
   if (!is_beside_guaranteed) return;
   remedies.push_back(fmt::format(

@@ -35,7 +35,8 @@ std::string lane_name(const Device& device, const Lane& lane) {
   return device.lanes.size() == 1 ? "the lane" : fmt::format("lane {}", lane.id.value);
 }
 
-// What ends the lease, from what is known best: the connection, nobody who waits, or the rules.
+// Says what ends the lease, from the best known reason on: the connection, that nobody waits, or
+// the rules.
 std::string until(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job());
   if (!holder.is_connected()) return "its connection is lost: until it comes back or ends";
@@ -59,7 +60,7 @@ void say_lane(const Table& table, const Lane& lane, Why& why, Nanos now) {
                   until(table, lane, now)));
 }
 
-// From the outermost cause to the innermost, so that the first one that applies is the whole
+// Goes from the outermost cause to the innermost, so that the first one that applies is the whole
 // answer.
 void say_idle(const Job& job, Why& why, Nanos now) {
   if (!job.is_connected()) {
@@ -93,12 +94,15 @@ void say_move(const Job& job, Why& why) {
       fmt::format("it is to change to lane {} after its next boundary", job.place.placed_in.value));
 }
 
-// Under `pack`, says beside whom the job runs, or why it may not run now.
+// Says beside whom the job runs, or why it may not begin by the policy's own rules.
 void say_beside(const Table& table, const Job& job, Why& why, bool is_holder, Nanos now) {
-  std::string text = is_holder ? beside_text(table, job) : reason_against(table, job, now);
-  if (text.empty() || (!is_holder && !job.place.is_waiting())) return;
-  why.now.push_back(is_holder ? std::move(text)
-                              : fmt::format("it may not run beside others now: {}", text));
+  std::string text;
+  if (is_holder) {
+    text = beside_text(table, job);
+  } else if (job.place.is_waiting()) {
+    text = table.device.policy->bar(table, job, now);
+  }
+  if (!text.empty()) why.now.push_back(std::move(text));
 }
 
 // Says that turns are long because changing hands takes long, and what would make them shorter.

@@ -23,7 +23,6 @@
 #include "csrc/sched/serve/serve.h"
 #include "csrc/sched/serve/warning.h"
 #include "csrc/sched/side_by_side/beside.h"
-#include "csrc/sched/side_by_side/running_set.h"
 #include "csrc/sched/time/class_floor.h"
 #include "csrc/sched/time/harvest.h"
 #include "csrc/sched/time/share_limit.h"
@@ -47,8 +46,9 @@ std::size_t num_turns(const Lane& lane,
   return num;
 }
 
-// From the grant until the holder's memory is back: as it was the last time, until it is this time.
-// Less than what may be lost to a switch anyway makes no quantum longer.
+// The time from the grant until the memory of the holder is back: as it was the last time, until it
+// is known for this time. It makes a quantum longer only if it is more than may be lost to a switch
+// anyway.
 Nanos opening_time(const Table& table, const Lane& lane, const Job& holder) {
   const double allowed = to_seconds(lane.quantum) * table.options.switch_loss;
   return to_seconds(holder.usage.stall) > allowed ? holder.usage.stall : Nanos{};
@@ -65,11 +65,11 @@ void settle_quantum(const Table& table,
   const Device& device = table.device;
   // A job that starts is not made to wait for what others learn.
   const bool is_unknown = (is_learning(holder) && !holder.measured.remembered.has_value()) ||
-                          (device.packs() && is_on_trial(table, now));
+                          device.policy->is_learning(table, now);
   const bool may_learn = is_unknown && stuck_need(device, lane) == nullptr;
   const std::uint32_t user = device.policy->key(holder.standing()).user;
-  // Under `pack` all lanes serve those who wait for this one, so several turns are had at a time.
-  const std::size_t at_a_time = device.packs() ? num_held(device) : 1;
+  // All lanes serve a common line, so several of its turns are had at a time.
+  const std::size_t at_a_time = device.has_one_line() ? num_held(device) : 1;
   const auto turns = [&](wire::Priority last) {
     return (num_turns(lane, elsewhere, last, user) + at_a_time - 1) / at_a_time;
   };

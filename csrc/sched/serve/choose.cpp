@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "csrc/sched/job/admission.h"
+#include "csrc/sched/serve/ask_for_room.h"
 #include "csrc/sched/serve/obstacles.h"
 #include "csrc/sched/serve/serve.h"
 #include "csrc/sched/time/class_floor.h"

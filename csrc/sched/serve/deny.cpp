@@ -22,7 +22,6 @@
 #include "csrc/base/check.h"
 #include "csrc/sched/memory/host_tier.h"
 #include "csrc/sched/memory/room.h"
-#include "csrc/sched/side_by_side/side_by_side.h"
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/suspended.h"
 #include "csrc/wire/coordinator_messages.h"
@@ -43,32 +42,38 @@ std::string figures_of(const Job& job) {
                      to_string(std::max(job.usage.need, job.usage.live) + job.room.lane));
 }
 
-// It waits for room, for a lane that is not free before somebody else gets room, or for a person.
+// Whether others may still get room of the job: it is answering a Revoke, or may be sent one.
+bool can_give(const Table& table, const Job& job, Nanos now) {
+  if (job.room.revoke.has_value()) return table.gives_by(job, now).has_value();
+  return !job.place.is_inside && !job.room.cannot_give &&
+         most_to_ask(table.device, job, host_free(table).total()) > Bytes{0};
+}
+
+// Whether the job's lane comes to it only after somebody else got room: the holder waits for that,
+// or the job is short of it itself. A free lane that the policy keeps from it waits for holders,
+// which are asked themselves.
+bool is_lane_kept(const Table& table, const Job& job, Nanos now) {
+  const Device& device = table.device;
+  const Lane& lane = device.lane_of(job);
+  if (!lane.lease.has_value()) {
+    return lane.is_stuck() || !device.policy->bar(table, job, now).empty();
+  }
+  return std::ranges::any_of(
+      device.needs, [&](const WaitingNeed& need) { return lane.lease->is_held_by(need.job); });
+}
+
+// Whether the job cannot go on before somebody else does something: it waits for room, for a lane
+// that is not free before somebody else gets room, or for a person.
 bool is_blocked(const Table& table, const Job& job, Nanos now) {
   const Device& device = table.device;
   if (job.room.asked_again_at.has_value()) return false;  // it may be able to give then
-  if (job.place.is_suspended()) return true;
-  if (device.has_need(job.id)) return true;
+  if (job.place.is_suspended() || device.has_need(job.id)) return true;
   // A gang that has the lease gives nothing before all of its jobs have closed.
   if (is_gang_running(table, job)) {
-    const JobSet gang = gang_of(device, job);
-    return std::any_of(gang.begin(), gang.end(), [&](JobId id) { return device.has_need(id); });
+    return std::ranges::any_of(gang_of(device, job), [&](JobId id) { return device.has_need(id); });
   }
-  if (!job.place.wants_lease()) return false;
-  const bool is_giving = job.room.revoke.has_value() && !table.is_overdue(job, now);
-  if (is_giving) return false;
-  const bool may_be_asked = !job.place.is_inside && !job.room.cannot_give &&
-                            !job.room.revoke.has_value() &&
-                            most_to_ask(device, job, host_free(table).total()) > Bytes{0};
-  if (may_be_asked) return false;
-  if (job.place.waits_aside()) return true;
-  const Lane& lane = device.lane_of(job);
-  // It waits for holders, which are asked themselves.
-  const bool is_barred = !lane.lease.has_value() && !reason_against(table, job, now).empty();
-  if (is_barred) return true;
-  if (!lane.lease.has_value()) return lane.is_stuck();
-  return std::any_of(device.needs.begin(), device.needs.end(),
-                     [&](const WaitingNeed& need) { return lane.lease->is_held_by(need.job); });
+  if (!job.place.wants_lease() || can_give(table, job, now)) return false;
+  return job.place.waits_aside() || is_lane_kept(table, job, now);
 }
 
 // Each holder that can go on, each Need that something on its way will meet, and each job that can
@@ -77,21 +82,21 @@ bool is_deadlocked(const Table& table, Nanos now) {
   const Device& device = table.device;
   if (device.needs.empty()) return false;
   // A holder that goes on ends it at its boundary.
-  for (const Lane& lane : device.lanes)
-    if (lane.lease.has_value() && !is_blocked(table, table.at(lane.lease->job()), now)) {
-      return false;
-    }
-  bool is_any_stuck = false;
-  for (const WaitingNeed& need : device.needs) {
-    if (table.at(need.job).place.is_suspended()) continue;
-    if (!need.is_stuck) return false;
-    is_any_stuck = true;
-    // A suspended job is waited for, where that helps.
-    const Bytes lacking = lacking_for(device, need);
-    if (lacking <= held_by_suspended(table)) return false;
-  }
-  if (!is_any_stuck) return false;
-  return std::all_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
+  const auto goes_on = [&](const Lane& lane) {
+    return lane.lease.has_value() && !is_blocked(table, table.at(lane.lease->job()), now);
+  };
+  const auto is_waiting = [&](const WaitingNeed& need) {
+    return !table.at(need.job).place.is_suspended();
+  };
+  // A suspended job is waited for, where that helps.
+  const auto may_be_met = [&](const WaitingNeed& need) {
+    return is_waiting(need) &&
+           (!need.is_stuck || lacking_for(device, need) <= held_by_suspended(table));
+  };
+  if (std::ranges::none_of(device.needs, is_waiting)) return false;
+  if (std::ranges::any_of(device.needs, may_be_met)) return false;
+  if (std::ranges::any_of(device.lanes, goes_on)) return false;
+  return std::ranges::all_of(table.jobs, [&](const auto& entry) {
     const Job& job = entry.second;
     const bool matters =
         device.ledger.room(job.id) > Bytes{0} || device.lane_held_by(job.id) != nullptr;

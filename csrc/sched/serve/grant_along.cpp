@@ -17,6 +17,7 @@
 
 #include "csrc/sched/memory/room_messages.h"
 #include "csrc/sched/memory/user_room.h"
+#include "csrc/sched/serve/ask_for_room.h"
 #include "csrc/sched/serve/serve.h"
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/lane_moves.h"
@@ -99,7 +100,7 @@ bool settle_room(Step& step, const Lane& lane, const Job& job, RoomPool& pool) {
   if (deficit <= Bytes{0}) return true;
   Bytes missing = deficit - pool.expected;
   missing -= cut_before_copies(step, job, missing, pool);
-  if (missing > Bytes{0}) missing -= ask_for_room(step, job.id, missing, pool);
+  missing -= ask_for_room(step, job.id, missing, pool);
   const Bytes lacking = deficit_of(device, lane, job, pool);
   // If nobody is about to give the rest, the job asks for it by a Need, as any holder does.
   if (lacking <= Bytes{0} || pool.expected <= Bytes{0}) return true;

@@ -155,7 +155,10 @@ struct OfPolicy {
     // The first rule that is due has its way; before that, the claim that is due first.
     const auto until = [&](const AskCase::OfRule& each) { return std::max(each.claim.at, c.now); };
     const auto& first = *std::ranges::min_element(c.by_policy, {}, until);
-    return LeaseClaim{.at = first.claim.at, .by = first.claim.by, .of_policy = first.rule};
+    return LeaseClaim{.at = first.claim.at,
+                      .by = first.claim.by,
+                      .of_policy = first.rule,
+                      .may_lapse = first.claim.may_lapse};
   }
   static std::string text(const AskCase& c, const LeaseClaim& claim) {
     return claim.of_policy->text(c.table, c.lane, {claim.at, claim.by}, c.now);
@@ -203,7 +206,7 @@ struct NeedIsStuck {
 // holders were asked already; a holder that has not come to a boundary for long is not counted.
 std::optional<OrderKey> first_elsewhere(const AskCase& c) {
   const Device& device = c.table.device;
-  if (!device.packs()) {
+  if (!device.has_one_line()) {
     if (c.elsewhere.empty()) return std::nullopt;
     const OrderKey first = c.elsewhere.front();
     if (c.holder.settings.priority < first.priority) return std::nullopt;

@@ -47,6 +47,7 @@ struct LeaseClaim {
   JobId by;                       // for whom; 0: for nobody in particular, or it is not known yet
   const AskRule* rule = nullptr;  // whose claim it is
   const PolicyRule* of_policy = nullptr;  // which of the policy's own rules, if it is one's
+  bool may_lapse = false;                 // PolicyClaim::may_lapse
 };
 
 struct LeaseClaims {

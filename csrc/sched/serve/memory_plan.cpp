@@ -99,7 +99,7 @@ class Shares {
 
   [[nodiscard]] Bytes missing() const { return missing_; }
   [[nodiscard]] Bytes of(const Job& job) const { return value_or(entries_, job.id, Entry{}).bytes; }
-  // It gives up to `most` in all without a copy, if so much is missing.
+  // The job gives up to `most` in all without a copy, if so much is missing.
   void raise(const Job& job, Bytes most) {
     const Bytes more = std::min(missing_, most - of(job));
     if (more <= Bytes{0}) return;
@@ -107,7 +107,7 @@ class Shares {
     if (of(job) == Bytes{0}) order_.push_back(job.id);
     entries_[job.id].bytes += more;
   }
-  // The same with copies, as far as the host tier has room.
+  // The job gives up to `most` in all with copies, as far as the host tier has room.
   void raise_with_copies(const Device& device, const Job& job, Bytes most) {
     Bytes& host = entries_[job.id].host;
     host_ += host;
@@ -200,18 +200,21 @@ MemoryPlan::MemoryPlan(const Table& table,
     if (of_user.value_or(job.who.uid) != job.who.uid) continue;
     if (!may_be_asked(table, job, claimant_)) continue;
     if (claims != device.lanes.end() && is_chosen_before(device, job, *claims)) continue;
-    const bool is_peer = are_together(job, claimant_);
-    if (is_peer && device.has_need(job.id)) continue;
-    GiverLine* const line = is_peer                                ? &peers_
-                            : is_parked(device, job)               ? &parked_
-                            : gives_unparked(device, job, now)     ? &unparked_
-                            : gives_blocked(table, job, claimant_) ? &blocked_
-                                                                   : nullptr;
+    GiverLine* const line = line_of(job);
     if (line == nullptr) continue;
     const Bytes without_copy = droppable(device, job);
-    if (!is_peer) to_spill_ += room - without_copy;
+    if (line != &peers_) to_spill_ += room - without_copy;
     line->add({&job, place_in_line(device, job, now), without_copy});
   }
+}
+
+// Peers give what they can drop, unless they are stopped in an allocation themselves.
+GiverLine* MemoryPlan::line_of(const Job& job) {
+  const Device& device = table_.device;
+  if (are_together(job, claimant_)) return device.has_need(job.id) ? nullptr : &peers_;
+  if (is_parked(device, job)) return &parked_;
+  if (gives_unparked(device, job, now_)) return &unparked_;
+  return gives_blocked(table_, job, claimant_) ? &blocked_ : nullptr;
 }
 
 // How much of the host tier is worth using for `deficit`. It is nothing if even all of the tier
@@ -276,7 +279,7 @@ std::optional<ComingGiver> MemoryPlan::coming(Bytes deficit) {
   return ComingGiver{coming->id, comes_until(*coming)};
 }
 
-// As long as there is such a job, waiting may help. Parked jobs were asked already, and gave what
+// Waiting may help as long as there is such a job. Parked jobs were asked already, and gave what
 // they could.
 JobId later_giver(const Table& table, JobId claimant) {
   for (const auto& [id, room] : table.device.ledger.rooms()) {

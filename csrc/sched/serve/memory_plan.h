@@ -18,8 +18,8 @@
 // next uses are then an estimate. A holder, of whatever lane, is never asked for what others wait
 // for; only where two holders wait for room in their iterations the later one gives.
 //
-// What it does not do: it sends nothing (serve.h does), and which of its segments a job gives is
-// the job's own choice.
+// What it does not do: it sends nothing (ask_for_room.h does), and which of its segments a job
+// gives is the job's own choice.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ struct ComingGiver {
 // change of any job or lane makes it void.
 class MemoryPlan {
  public:
-  // With a user, only his jobs are asked. Table and device outlive the plan.
+  // With a user, only jobs of that user are asked. Table and device outlive the plan.
   MemoryPlan(const Table& table,
              JobId claimant,
              Nanos now,
@@ -66,6 +66,8 @@ class MemoryPlan {
  private:
   [[nodiscard]] Bytes host_to_use(Bytes deficit) const;
   [[nodiscard]] const Job* find_coming();
+  // The line that the job stands in by how willingly it gives; null: it gives nothing.
+  GiverLine* line_of(const Job& job);
 
   const Table& table_;
   const Job& claimant_;

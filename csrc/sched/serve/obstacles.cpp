@@ -32,8 +32,9 @@ namespace {
 
 using MaybeObstacle = std::optional<Obstacle>;
 
-// Whoever set a limit on time counts on it. At a hard limit the job gets no lease though the lane
-// be free; at an elastic one it gets what nobody who is set back less wants.
+// The person who set a limit on time relies on it. At a hard limit the job gets no lease, even if
+// the lane is free. At an elastic limit it gets only the time that no job wants which is set back
+// less.
 struct AtTimeLimit {
   static MaybeObstacle obstacle(const BeginCase& c) {
     if (setback(c.table, c.job) <= c.allowed) return {};
@@ -56,8 +57,8 @@ struct LaneIsHeld {
   }
 };
 
-// What suspended jobs hold nobody can get. A job that needs more than the rest would wait with a
-// lease, and keep others from the lane for as long as a person likes.
+// Nobody can get the room that suspended jobs hold. A job that needs more than the rest would wait
+// with a lease, and keep others from the lane for as long as a person likes.
 struct NoRoomBesideSuspended {
   static MaybeObstacle obstacle(const BeginCase& c) {
     if (fits_beside_suspended(c.table, c.job)) return {};

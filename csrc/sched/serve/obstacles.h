@@ -42,7 +42,8 @@ struct Obstacle {
 // What keeps the job from beginning now; of several obstacles the one that people are told.
 // Nothing: it may be chosen.
 std::optional<Obstacle> obstacle_to(const BeginCase& c);
-// The same without what is about the lane, and holds for everybody in its line.
+// The obstacle of the job itself, without those that are about the lane and hold for everybody in
+// its line.
 std::optional<Obstacle> own_obstacle_to(const BeginCase& c);
 // "gives 12.0 MiB to others first".
 std::string text_of(const BeginCase& c, const Obstacle& obstacle);

@@ -18,18 +18,12 @@
 #include "csrc/sched/serve/serve.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "csrc/sched/memory/host_tier.h"
-#include "csrc/sched/memory/lanes.h"
 #include "csrc/sched/memory/limit.h"
-#include "csrc/sched/memory/room_messages.h"
 #include "csrc/sched/memory/transfer.h"
-#include "csrc/sched/memory/user_room.h"
 #include "csrc/sched/serve/deny.h"
 #include "csrc/sched/side_by_side/core_shares.h"
 #include "csrc/sched/turns/gang.h"
@@ -46,8 +40,7 @@ void watch_givers(Step& step) {
   if (!device.is_anybody_short()) return;
   const Table& table = std::as_const(step).table();
   for (const JobId id : table.jobs.kept().giving) {
-    const Job& job = table.at(id);
-    if (!table.is_overdue(job, step.now())) step.due(table.answer_due(job));
+    if (const auto by = table.gives_by(table.at(id), step.now())) step.due(*by);
   }
   for (const JobId id : JobRecords::Ids(table.jobs.kept().spared)) {
     const Job& job = table.at(id);
@@ -72,30 +65,20 @@ void end_pauses(Step& step) {
   }
 }
 
-// How much each job is thought to spill, within what is free of the host tier.
-std::vector<Bytes> spills_of(const Table& table, const std::vector<Giving>& givings) {
-  std::vector<Bytes> spills;
-  Bytes host = host_free(table).total();
-  for (const Giving& giving : givings) {
-    spills.push_back(spill_of(table.device, table.at(giving.job), giving.bytes, host));
-    host -= spills.back();
-  }
-  return spills;
-}
-
 bool is_kept_out(const Lane& lane) { return lane.waiting.contains(lane.kept_out); }
 
-// Free lanes first, of them those from which another lane's job kept somebody of its user, who is
-// to get its room now, the longest waiting first, then the one whose next job is short of room for
-// longest: what comes free is for that; and where the policy compares jobs of different lanes, by
-// its order. Held ones only give their waiters what is left.
+// The order in which lanes are served. What comes free is for the first of them. 1. Free lanes from
+// which a memory limit keeps a job, because the limit of its user is used up in another lane: the
+// job that has waited longest first. 2. Free lanes whose next job is short of room: the one that
+// has been short for longest first. 3. The other free lanes; where all lanes have one line, in the
+// order of their first jobs. 4. Held lanes, which only give their waiters what is left.
 std::vector<Lane*> by_claim(Table& table) {
   const Table& known = table;
   std::vector<Lane*> lanes;
   for (Lane& lane : table.device.lanes)
     lanes.push_back(&lane);
   const auto is_first = [&](const Lane& a, const Lane& b) {
-    return table.device.packs() && !a.waiting.empty() &&
+    return table.device.has_one_line() && !a.waiting.empty() &&
            (b.waiting.empty() || *a.waiting.first() < *b.waiting.first());
   };
   std::stable_sort(lanes.begin(), lanes.end(), [&](const Lane* a, const Lane* b) {
@@ -113,15 +96,6 @@ std::vector<Lane*> by_claim(Table& table) {
 }
 
 }  // namespace
-
-// Said once, because hundreds of steps may pass while the tier is full.
-void say_host_full(Step& step, const Job& job, const std::string& so) {
-  Device& device = step.device();
-  if (!device.host_warning.empty()) return;
-  device.host_warning =
-      fmt::format("{}. {}. {}", host_text(step.table()), so, host_advice(step.table()));
-  step.decide(job.id, "host_full", device.host_warning);
-}
 
 void serve(Step& step) {
   Table& table = step.table();
@@ -158,48 +132,6 @@ void serve(Step& step) {
     ask_holder(step, lane);
   settle_transfer_rate(step);
   watch_givers(step);
-}
-
-// Only what would be copied is taken from pools. What jobs can drop costs nothing, and goes first.
-Bytes cut_before_copies(Step& step, const Job& claimant, Bytes missing, RoomPool& pool) {
-  if (missing <= Bytes{0} || step.device().ledger.pools() == Bytes{0}) return {};
-  const Bytes to_copy = MemoryPlan(step.table(), claimant.id, step.now()).beyond_drops(missing);
-  return shrink_pools(step, claimant, to_copy, pool);
-}
-
-Bytes ask_for_room(Step& step,
-                   JobId claimant,
-                   Bytes deficit,
-                   RoomPool& pool,
-                   std::optional<std::uint32_t> of_user) {
-  MemoryPlan plan(step.table(), claimant, step.now(), of_user);
-  return ask_as_planned(step, plan, deficit, pool);
-}
-
-// Each job is told how much it may add to the host tier. What the jobs after it in the plan are
-// thought to need of the tier is kept for them.
-Bytes ask_as_planned(Step& step, MemoryPlan& plan, Bytes deficit, RoomPool& pool) {
-  Bytes asked;
-  Table& table = step.table();
-  const std::vector<Giving> givings = plan.revokes(deficit);
-  const std::vector<Bytes> spills = spills_of(table, givings);
-  Bytes host_kept = std::accumulate(spills.begin(), spills.end(), Bytes{0});
-  for (std::size_t i = 0; i < givings.size(); ++i) {
-    host_kept -= spills[i];
-    revoke_room(
-        step, table.at(givings[i].job), givings[i].bytes, host_kept,
-        fmt::format("for {}, which is short of {}", plan.claimant().value, to_string(deficit)));
-    asked += givings[i].bytes;
-  }
-  pool.expected += asked;
-  return asked;
-}
-
-void ask_its_user(Step& step, const Job& job, Bytes growth, RoomPool& pool) {
-  if (is_within_user_limit(step.device(), job, growth)) return;
-  const Bytes missing = growth - left_to_user(step.device(), job) -
-                        coming_from_user(step.table(), job.who.uid, step.now());
-  if (missing > Bytes{0}) ask_for_room(step, job.id, missing, pool, job.who.uid);
 }
 
 }  // namespace gpushare::sched

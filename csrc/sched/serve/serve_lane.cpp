@@ -18,9 +18,7 @@
 // What a waiting lane has claimed it takes from the pool, so that no lane that is served later
 // counts on it.
 #include <algorithm>
-#include <cstddef>
 #include <string>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -29,17 +27,15 @@
 #include "csrc/sched/memory/lanes.h"
 #include "csrc/sched/memory/room_messages.h"
 #include "csrc/sched/memory/user_room.h"
+#include "csrc/sched/serve/ask_for_room.h"
 #include "csrc/sched/serve/choose.h"
 #include "csrc/sched/serve/memory_plan.h"
 #include "csrc/sched/serve/obstacles.h"
 #include "csrc/sched/serve/serve.h"
 #include "csrc/sched/side_by_side/elsewhere.h"
-#include "csrc/sched/side_by_side/side_by_side.h"
 #include "csrc/sched/time/class_floor.h"
-#include "csrc/sched/time/harvest.h"
 #include "csrc/sched/time/share_limit.h"
-#include "csrc/sched/time/shares.h"
-#include "csrc/sched/turns/gang.h"
+#include "csrc/sched/turns/grant.h"
 #include "csrc/sched/turns/interrupt.h"
 #include "csrc/sched/turns/lane_moves.h"
 #include "csrc/sched/turns/suspended.h"
@@ -61,90 +57,13 @@ bool keep_free(Step& step, Lane& lane) {
   return true;
 }
 
-// Changing hands costs what passes between the end of one lease and the grant of the next, as far
-// as the next job waited then. It is the next job's cost if the lane came from another job.
-void note_switch(Lane& lane, Job& job, Nanos now) {
-  const bool is_switch = lane.last_holder != JobId{0} && lane.last_holder != job.id;
-  if (is_switch) ++lane.switches;
-  job.measured.handover = Nanos{0};
-  if (!lane.closed_at.has_value()) return;
-  lane.last_handover = now - std::max(*lane.closed_at, job.place.waiting_since);
-  if (is_switch) job.measured.handover = lane.last_handover;
-}
-
-// The order matters: what the job's return cost, and whose turn it was, follow from the last holder
-// and from how long the job has waited. Both are forgotten when the lease begins.
-void grant_lease(Step& step, Lane& lane, Job& job, const std::string& remark) {
-  const Nanos now = step.now();
-  const std::size_t num_waiting = lane.waiting.size();
-  note_return(step.table(), lane, job, now);
-  note_switch(lane, job, now);
-  note_granted(step.device(), lane, job);
-  lane.waiting.erase(job.id);
-  job.note_granted(now);
-  const Nanos turn_before = std::exchange(job.served.turn_before, Nanos{});
-  const bool goes_on = job.place.is_inside;
-  end_inside(step, job, true);
-  lane.begin_lease(Lease(job.id, now), now);
-  if (goes_on) lane.lease->turn_before = turn_before;
-  lane.lease->busy_before = job.usage.busy;
-  lane.lease->is_for_floor = std::exchange(lane.due, JobId{0}) == job.id;
-  note_begun(*lane.lease, job);
-  step.act({PageAction::Kind::kGrant, job.id, job.served.term, job.room.last_grant_n});
-  const std::string others =
-      num_waiting > 1 ? fmt::format("first of {} in line", num_waiting) : "alone in line";
-  lane.lease->granted_for =
-      fmt::format("{}, by {}{}", others, step.device().policy->name(), remark);
-  step.decide(job.id, "grant", lane.lease->granted_for);
-}
-
-// It has all it had there. Where nobody had the lane meanwhile it stopped for nothing, and would
-// again at the next block.
-void grant_inside(Step& step, Lane& lane, Job& job) {
-  const bool was_for_nobody = lane.last_holder == job.id;
-  grant_lease(step, lane, job, ", inside its iteration");
-  lane.lease->is_for_boundary = was_for_nobody;
-}
-
-// The job gets its room before its lease, out of what is free. What it does not use from the
-// beginning may follow (owed), as far as it is on its way.
-void grant_with(Step& step, Lane& lane, Job& job, RoomPool& pool) {
-  Device& device = step.device();
-  const Bytes room = device.ledger.room(job.id);
-  const Bytes needed = needed_room(job, device.ledger.capacity());
-  // Slots of the lane are used from the first kernel on, and late room is not. So if some room may
-  // follow the lease, the slots come first.
-  const Bytes slots = late_room(job) > Bytes{0} ? lane_lack(lane, job) : Bytes{0};
-  const Bytes left = left_to_user(device, job) - slots;
-  const Bytes rise = std::max(std::min({needed - room, pool.free - slots, left}), Bytes{0});
-  const Bytes owed = std::max(
-      std::min({needed - room - rise, late_room(job), pool.expected, left - rise}), Bytes{0});
-  std::string remark;
-  if (rise > Bytes{0}) {
-    grant_room(step, job, rise, 0);
-    pool.take(rise);
-    remark = fmt::format("; its room grows from {} to {}", to_string(room), to_string(room + rise));
-  }
-  if (owed > Bytes{0}) {
-    remark += fmt::format(", {} follow for what it uses late", to_string(owed));
-  } else if (room + rise < needed) {
-    remark += fmt::format(", which is {} less than it needs", to_string(needed - room - rise));
-  }
-  tell_lane(step, lane, job, pool);
-  grant_lease(step, lane, job, remark);
-  lane.lease->owed = std::clamp(owed, Bytes{0}, pool.usable());
-  pool.take(lane.lease->owed);
-  grant_along(step, lane, pool);
-}
-
 // What parked jobs were asked for and will give. Jobs that are not parked give free memory at most,
 // which may be none, so they are not counted on.
 Bytes coming_from_parked(const Table& table, Nanos now) {
   Bytes sum;
   for (const JobId id : table.jobs.kept().giving) {
     const Job& job = table.at(id);
-    const bool is_coming = !table.is_overdue(job, now);
-    if (is_coming && is_parked(table.device, job)) sum += job.room.revoke->bytes;
+    if (!table.is_overdue(job, now) && is_parked(table.device, job)) sum += job.room.revoke->bytes;
   }
   return sum;
 }
@@ -162,7 +81,7 @@ JobId fits_as_it_is(const Table& table, const Lane& lane, const RoomPool& pool, 
   if (!lane.is_stuck() || !is_host_tier_short(table, lane.next())) return JobId{0};
   const auto fits = [&](const Job& job) {
     if (job.id == lane.next() || job.room.revoke.has_value() || job.place.is_inside) return false;
-    return reason_against(table, job, now).empty() &&
+    return device.policy->bar(table, job, now).empty() &&
            deficit_of(device, lane, job, pool) <= Bytes{0} &&
            is_within_user_limit(device, job, growth_of(device, lane, job));
   };
@@ -187,7 +106,8 @@ void grant_ahead(Step& step, Job& job, RoomPool& pool) {
                           to_string(room + bytes)));
 }
 
-// It learns, or has less room than it needs.
+// Whether a holder will ask for more room: it still learns its sizes, or has less room than it
+// needs.
 bool does_a_holder_grow(const Table& table) {
   const Device& device = table.device;
   return std::any_of(device.lanes.begin(), device.lanes.end(), [&](const Lane& lane) {
@@ -212,7 +132,7 @@ void claim(const Device& device, const Lane& lane, const Job& job, RoomPool& poo
   pool.take(std::clamp(lacking, Bytes{0}, pool.usable()));
 }
 
-// What the next job is still short of, after everything was done about it in this step.
+// The room that the next job still lacks, after everything was done about it in this step.
 struct Shortage {
   Bytes deficit;
   std::optional<ComingGiver> coming;  // waited for before anybody is asked
@@ -272,6 +192,12 @@ bool settle_next_room(Step& step, Lane& lane, Job& job, RoomPool& pool) {
   return false;
 }
 
+// The job gets the lane, and the others of its gang theirs along with it.
+void grant_to(Step& step, Lane& lane, Job& job, RoomPool& pool) {
+  grant_with(step, lane, job, pool);
+  grant_along(step, lane, pool);
+}
+
 // A job was interrupted inside its iteration: it goes on, unless an urgent one comes before it and
 // has its room already. No limit of its user's holds it: its boundary is ahead.
 void serve_interrupted(Step& step, Lane& lane, JobId inside, RoomPool& pool) {
@@ -282,7 +208,7 @@ void serve_interrupted(Step& step, Lane& lane, JobId inside, RoomPool& pool) {
   lane.due = is_due ? inside : JobId{0};
   const JobId first =
       is_due ? JobId{0} : first_urgent(step.table(), lane, interrupted, step.now(), pool);
-  if (first != JobId{0}) return grant_with(step, lane, step.table().at(first), pool);
+  if (first != JobId{0}) return grant_to(step, lane, step.table().at(first), pool);
   if (interrupted.room.revoke.has_value()) return step.due(step.table().answer_due(interrupted));
   if (!interrupted.place.is_waiting()) return step.due(*lane.closed_at + kComesBack);
   grant_inside(step, lane, step.table().at(inside));
@@ -305,8 +231,9 @@ void serve_owed(Step& step, Lane& lane, RoomPool& pool) {
   const Bytes lacking = std::max(needed_room(job, device.ledger.capacity()) - room, Bytes{0});
   lease.owed = std::min(lease.owed, lacking);
   const Bytes missing = lease.owed - pool.free - pool.expected;
-  if (missing > Bytes{0}) ask_for_room(step, job.id, missing, pool);
-  // For room that nobody can give now, the holder asks itself when it has use for it.
+  ask_for_room(step, job.id, missing, pool);
+  // Room that nobody can give now does not follow the lease: the holder asks for it when it has use
+  // for it.
   lease.owed = std::min(lease.owed, pool.usable());
   const Bytes bytes = std::min({lease.owed, pool.free, left_to_user(device, job)});
   const bool is_worth_it = bytes >= kWorthAMessage || bytes == lease.owed;
@@ -330,15 +257,17 @@ void serve_lane(Step& step, Lane& lane, RoomPool& pool) {
     grant_first_ahead(step, lane, pool);
     return;
   }
-  const bool may_draw = device.packs() && !is_lane_closed(step.table(), lane);
+  const bool may_draw = device.has_one_line() && !is_lane_closed(step.table(), lane);
   if (may_draw && !keep_free(step, lane)) draw_first(step, lane);
   if (!lane.waiting.empty()) {
     settle_unheard(step, lane);
     if (is_lane_unsettled(step.table(), lane) || keep_free(step, lane)) return;
   }
   const JobId inside = interrupted_in(step.table(), lane, step.now());
-  // A job that stopped inside under another policy has its turn under `pack` as any other.
-  if (inside != JobId{0} && !device.packs()) return serve_interrupted(step, lane, inside, pool);
+  // Where no turn is cut short, a job that stopped inside under another policy has its turn as any
+  // other.
+  if (inside != JobId{0} && device.policy->sharing().cuts_turns)
+    return serve_interrupted(step, lane, inside, pool);
   const JobId next = choose(step, lane, pool);
   lane.choose(next);
   if (next == JobId{0}) {
@@ -353,10 +282,10 @@ void serve_lane(Step& step, Lane& lane, RoomPool& pool) {
     say_host_full(
         step, job,
         fmt::format("Job {} is not refused: jobs now run one after the other, whole", next.value));
-    return grant_with(step, lane, step.table().at(other), pool);
+    return grant_to(step, lane, step.table().at(other), pool);
   }
   if (!is_settled) return claim(device, lane, job, pool);
-  grant_with(step, lane, job, pool);
+  grant_to(step, lane, job, pool);
 }
 
 }  // namespace gpushare::sched

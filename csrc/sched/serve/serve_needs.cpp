@@ -28,6 +28,7 @@
 #include "csrc/sched/memory/lanes.h"
 #include "csrc/sched/memory/room_messages.h"
 #include "csrc/sched/memory/user_room.h"
+#include "csrc/sched/serve/ask_for_room.h"
 #include "csrc/sched/serve/deny.h"
 #include "csrc/sched/serve/serve.h"
 #include "csrc/sched/turns/gang.h"
@@ -105,7 +106,7 @@ void ask_ahead(Step& step, const Job& job, const WaitingNeed& need, RoomPool& po
   Device& device = step.device();
   if (!is_learning(job) || device.lane_held_by(job.id) == nullptr || is_scarce(device)) return;
   const Bytes bytes = std::min(need.like, most_more(device, job)) - pool.free - pool.expected;
-  if (bytes > Bytes{0}) ask_for_room(step, job.id, bytes, pool);
+  ask_for_room(step, job.id, bytes, pool);
 }
 
 // While a Need is stuck, all free room is reserved for it, so that the next jobs of other lanes do

@@ -24,7 +24,7 @@ struct Bar {
 std::string text_of(const Packing& packing, const Bar& bar);
 // "3 and 5".
 std::string names_of(const JobSet& set);
-// What the set does together, and what it takes to pay.
+// How much faster the set is together than one job alone, and how much it takes to pay: for people.
 std::string verdict_text(const Packing& packing, const JobSet& set);
 
 // The jobs that hold leases and run: not those whose process is suspended.
@@ -35,7 +35,7 @@ inline constexpr std::size_t kMostTried = 16;
 std::size_t num_held(const Device& device);
 // Why the job may not run together with all of the holders; no bar if it may.
 Bar bar_of(const Table& table, const Job& job, const JobSet& holders, Nanos now);
-// The same with the holders of all lanes but its own.
+// Why the job may not run together with the holders of all lanes but its own. No bar if it may.
 Bar bar_elsewhere(const Table& table, const Job& job, Nanos now);
 
 // The lane of the holder that is last in order, as if all queued again now; null: there is none.

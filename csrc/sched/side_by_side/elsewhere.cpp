@@ -43,7 +43,8 @@ class Search {
       if (own == wanted && could_begin(from, job)) keys_.push_back(key);
     }
   }
-  // The same in all lines from which the free lane may draw. If a job has a claim, only that one.
+  // Looks in the same way in all lines from which the free lane may draw. If a job has a claim,
+  // only that job is taken.
   void look_at_all(Setback wanted) {
     const Job* const claimant = first_by_claim(table_, now_);
     const std::size_t most = claimant == nullptr ? 1 : kMostTried;
@@ -80,8 +81,8 @@ class Search {
 
 }  // namespace
 
-// Of each other lane the strongest reason counts: its jobs are to move here, it is stuck, its job
-// is kept out by the holder's user, or under `pack` its line is this one's too.
+// Each other lane adds its jobs for the first of these reasons that holds: its jobs are to move to
+// this lane; it is stuck; its job is kept out by the user of the holder; the lanes have one line.
 std::vector<OrderKey> waiting_elsewhere(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job());
   const auto is_by = [&](const OrderKey& key) {
@@ -96,7 +97,7 @@ std::vector<OrderKey> waiting_elsewhere(const Table& table, const Lane& lane, Na
       keys.push_back(*next);
     } else if (const auto kept = other.waiting.key_of(other.kept_out); kept && is_by(*kept)) {
       keys.push_back(*kept);
-    } else if (table.device.packs() && other.lease.has_value() && !lane.lease->is_asked()) {
+    } else if (table.device.has_one_line() && other.lease.has_value() && !lane.lease->is_asked()) {
       Search search(table, lane, now);
       search.look_at(other, Setback::kNone, kMostTried);
       keys.insert(keys.end(), search.keys().begin(), search.keys().end());

@@ -16,9 +16,10 @@
 
 namespace gpushare::sched {
 
-// In order. pre: the lane is held.
+// The keys of the jobs of other lines that count for this lane, in order. pre: the lane is held.
 std::vector<OrderKey> waiting_elsewhere(const Table& table, const Lane& lane, Nanos now);
-// pre: the lane is free, and the policy packs.
+// Moves the first job of all lines to the free lane, if it stands in another one. pre: all lanes
+// have one line.
 void draw_first(Step& step, Lane& lane);
 
 }  // namespace gpushare::sched

@@ -64,11 +64,11 @@ void time_whole_lease(SideBySide& sides, const Lease& lease, Job& job, Nanos now
 
 void time_iterations(Step& step, Job& job, bool is_end) {
   Device& device = step.device();
-  Lane* const lane = device.lane_held_by(job.id);
-  if (!device.packs() || lane == nullptr || lane->lease->job() != job.id) return;
   SideBySide& sides = device.side_by_side;
+  if (!std::ranges::binary_search(sides.running, job.id)) return;
+  Lane* const lane = device.lane_held_by(job.id);
+  if (lane == nullptr || lane->lease->job() != job.id) return;
   Lease& lease = *lane->lease;
-  if (!std::binary_search(sides.running.begin(), sides.running.end(), job.id)) return;
   if (!lease.timed_from.has_value() || lease.timed_from->since != sides.since) {
     lease.timed_from = timed_from(job, sides.since);
   }

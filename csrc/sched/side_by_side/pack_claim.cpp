@@ -28,8 +28,8 @@ namespace {
 constexpr Nanos kPassedOverLook = seconds(1);
 constexpr int kMostWaits = 3;
 
-// It was passed over for so long that it runs next, whoever has had what: its user may have all
-// that is his by another job, which pays beside those that this one does not.
+// Whether the job was passed over for so long that it runs next. Its user may have had all his time
+// by another job, which pays beside the holders, so the order alone would never let it begin.
 bool is_passed_over(const Table& table, const Job& job, Nanos now) {
   return now - job.place.waiting_since >= table.options.max_wait * kMostWaits;
 }
@@ -78,7 +78,8 @@ Nanos patience(const Table& table, const Job& job, const JobSet& way, Nanos now)
                                                .is_learning = is_on_trial(table, now)});
 }
 
-// What decides before everything that a policy says: limits on time, then the class.
+// How the limits on time and the class rank a job. They decide before anything that the policy
+// says.
 using Rank = std::pair<Setback, wire::Priority>;
 Rank rank_of(const Table& table, const Job& job) {
   return {setback(table, job), job.settings.priority};

@@ -76,7 +76,6 @@ JobId choose_beside(Step& step, Lane& lane, JobId next) {
 
 // The holder of the job's own lane does not count here: the job waits for that one's lease anyhow.
 std::string reason_against(const Table& table, const Job& job, Nanos now) {
-  if (!table.device.packs()) return {};
   const Job* const first = first_by_claim(table, now);
   if (first != nullptr && first->id != job.id) return make_way_text(*first);
   return text_of(table.device.side_by_side.packing, bar_elsewhere(table, job, now));
@@ -85,7 +84,7 @@ std::string reason_against(const Table& table, const Job& job, Nanos now) {
 // A set on trial has no number yet.
 std::string beside_text(const Table& table, const Job& holder) {
   const SideBySide& sides = table.device.side_by_side;
-  if (!table.device.packs() || sides.running.size() < 2) return {};
+  if (sides.running.size() < 2) return {};
   if (!std::binary_search(sides.running.begin(), sides.running.end(), holder.id)) return {};
   std::vector<std::string> others;
   for (const JobId id : without(sides.running, holder.id))

@@ -21,9 +21,11 @@ namespace gpushare::sched {
 // may. 0: nobody; the reason is said.
 JobId choose_beside(Step& step, Lane& lane, JobId next);
 
-// Why the waiting job may not run beside the holders of other lanes now; empty: it may.
+// For packing_rule.cpp: why the waiting job may not run beside the holders of other lanes now;
+// empty: it may.
 std::string reason_against(const Table& table, const Job& job, Nanos now);
-// Who of the holders runs beside which others, and what that gains; empty: none does.
+// Beside which other holders this one runs, and what that gains: for people. Empty if it runs
+// alone.
 std::string beside_text(const Table& table, const Job& holder);
 
 // For packing_rule.cpp: when and why the holder is asked for its lease, for another's claim or

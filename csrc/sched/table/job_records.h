@@ -23,7 +23,7 @@ namespace gpushare::sched {
 class JobRecords {
  public:
   using Ids = std::set<JobId>;
-  // What is kept of all jobs.
+  // Which jobs have a property that steps ask for.
   struct Kept {
     Ids giving;       // owe a Released
     Ids asked_again;  // are asked again later (RoomRecord::asked_again_at)
@@ -52,14 +52,14 @@ class JobRecords {
   [[nodiscard]] auto begin() const { return jobs_.begin(); }
   [[nodiscard]] auto end() const { return jobs_.end(); }
 
-  // As of now. Valid until a job is changed or erased, so whoever changes jobs while he goes
-  // through one of the sets goes through a copy.
+  // The properties as of now. The reference is valid until a job is changed or erased, so a caller
+  // that changes jobs while it goes through one of the sets goes through a copy.
   [[nodiscard]] const Kept& kept() const;
 
   void check_invariants() const;
 
  private:
-  // What Kept has of one job.
+  // The properties of one job.
   struct Part {
     bool is_giving = false;
     bool is_asked_again = false;

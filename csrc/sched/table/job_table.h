@@ -39,7 +39,7 @@ class JobTable {
   using Order = std::map<Place, const Group*>;
 
  public:
-  // In the order of keys: all jobs of a user before those of the next.
+  // Goes through the jobs in the order of their keys: all jobs of a user before those of the next.
   class Iterator {
    public:
     using iterator_category = std::input_iterator_tag;
@@ -65,13 +65,14 @@ class JobTable {
   // pre: the job is in it.
   void update(const OrderKey& key);
   void erase(JobId job);
-  // Nothing if no job of that user and class waits.
+  // Sets what the user has had in the keys of his jobs of that class. Does nothing if none of them
+  // waits.
   void set_user_time(wire::Priority priority, std::uint32_t user, double time);
 
   [[nodiscard]] bool contains(JobId job) const { return keys_.contains(job); }
   [[nodiscard]] bool empty() const { return keys_.empty(); }
   [[nodiscard]] std::size_t size() const { return keys_.size(); }
-  // Of one priority class.
+  // How many jobs of one priority class wait.
   [[nodiscard]] std::size_t num_of(wire::Priority priority) const {
     return num_of_.at(static_cast<std::size_t>(priority));
   }
@@ -86,7 +87,8 @@ class JobTable {
   // And of one user.
   [[nodiscard]] std::optional<OrderKey> first_of(wire::Priority priority, std::uint32_t user) const;
   [[nodiscard]] std::optional<OrderKey> key_of(JobId job) const;
-  // In which they are thought to have their turns: users of one class by turns.
+  // The first `n` jobs in the order in which they are thought to have their turns: users of one
+  // class by turns.
   [[nodiscard]] std::vector<JobId> order(std::size_t n) const;
 
   [[nodiscard]] Iterator begin() const { return {order_.begin(), order_.end()}; }

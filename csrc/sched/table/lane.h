@@ -71,13 +71,14 @@ class Lane {
   [[nodiscard]] JobId next() const { return next_; }
   // When it was first found short of room.
   [[nodiscard]] const std::optional<Nanos>& short_since() const { return short_since_; }
-  // It is short, and nothing is on its way.
+  // Whether it is short of room, and no room is on its way.
   [[nodiscard]] bool is_stuck() const { return is_stuck_; }
   // That job is next; 0: nobody is. What was found of another one is forgotten.
   void choose(JobId job);
   // The next job is short of room. pre: there is one.
   void note_short(Nanos now);
-  // The same, and nobody is about to give: what others may give later is all that it waits for.
+  // The next job is short of room, and nobody is about to give any. It waits only for what others
+  // may give later.
   void note_stuck(Nanos now);
   // The room of the next job is looked at anew.
   void look_anew() { is_stuck_ = false; }

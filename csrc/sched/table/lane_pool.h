@@ -46,7 +46,7 @@ class LanePool {
   [[nodiscard]] const std::map<JobId, Member>& members() const { return members_; }
   // 0 for a job that is no member.
   [[nodiscard]] std::size_t num_chunks(JobId job) const;
-  // What the member with the most has use for.
+  // How many slots the member that can use the most has use for.
   [[nodiscard]] std::size_t num_wanted() const;
   [[nodiscard]] bool has_donated(JobId job, std::uint32_t slot) const;
   // Whether the job may keep it: it is in the table, or the job's own that is set aside.
@@ -63,13 +63,16 @@ class LanePool {
   std::vector<std::uint32_t> shrink_to(std::size_t count);
   // pre: has_slot(job, slot).
   void donate(JobId job, std::uint32_t slot);
-  // It is to be emptied. pre: has_donated(job, slot).
+  // The slot that was donated to the job is free again, and is to be emptied. pre: has_donated(job,
+  // slot).
   void take_back(JobId job, std::uint32_t slot);
   // The job's process is gone: what it kept is in use no more.
   void remove(JobId job);
   // The slots that the job uses are no others' until end_aside.
   void set_aside(JobId job);
-  // They are the first again if it goes on, else the last: another may use the first.
+  // The slots that were set aside belong to the pool again. If the job goes on they are the first,
+  // so that it uses the same ones. Otherwise they are the last, because another job may use the
+  // first.
   void end_aside(JobId job, bool goes_on);
   // Out of this pool, and into that of the lane it changes to, with what it keeps; there it knows
   // of no table yet. pre: it is a member of this one, and of no other.

@@ -20,7 +20,7 @@ class Ledger {
   // pre: capacity > 0.
   explicit Ledger(Bytes capacity);
 
-  // What there is for jobs: what was configured, less what others hold.
+  // The bytes that there are for jobs: those that were configured, less those that others hold.
   [[nodiscard]] Bytes capacity() const { return configured_ - withheld_; }
   [[nodiscard]] Bytes configured() const { return configured_; }
   [[nodiscard]] Bytes withheld() const { return withheld_; }
@@ -48,8 +48,8 @@ class Ledger {
   void lower_pools(Bytes by);
   // From a pool to the job's room. pre: attached; 0 <= by <= pools().
   void donate(JobId job, Bytes by);
-  // Of what was configured, so much others hold. What is granted stays. pre: 0 <= bytes <
-  // configured().
+  // Others than jobs hold so much of what was configured. What is granted stays granted. pre: 0 <=
+  // bytes < configured().
   void withhold(Bytes bytes);
   // Its process is gone.
   void remove(JobId job);

@@ -9,7 +9,7 @@ namespace gpushare::sched {
 
 // errors: kInvalidArgument, with the name of the option, its value and what is allowed.
 Result<Table> make_table(const CoordinatorOptions& options, Nanos now);
-// As many as the device's policy puts jobs in.
+// Opens as many lanes as the policy of the device puts jobs in.
 void open_lanes(Table& table, Nanos now);
 
 }  // namespace gpushare::sched

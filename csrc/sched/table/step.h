@@ -29,7 +29,8 @@ class Step {
   void send(JobId to, wire::CoordinatorMessage message);
   void refuse(JobId to, std::string reason);
   void act(PageAction action);
-  // Of a lane's pool.
+  // What becomes of the memory of a user's pool (LaneAction): these slots are emptied, only these
+  // are kept, or all of it is gone.
   void empty_slots(std::uint32_t uid, std::vector<std::uint32_t> slots);
   void keep_slots(std::uint32_t uid, std::set<std::uint32_t> slots);
   void end_pool(std::uint32_t uid);
@@ -39,7 +40,7 @@ class Step {
   void wait(JobId job, std::string& last, std::string reason);
   // on_deadline is due at `time`, or before.
   void due(Nanos time);
-  // With whom a job shares has changed (Ready::is_sharing_new).
+  // The jobs with which some job shares have changed (Ready::is_sharing_new).
   void note_new_sharing() { ready_.is_sharing_new = true; }
   // The job's page is to be looked at before the next on_deadline.
   void look_at(JobId job);

@@ -24,14 +24,7 @@ auto* find_holder(Lanes& lanes, JobId job) {
 }  // namespace
 
 Device::Device(std::string name_of_device, std::unique_ptr<const Policy> by, Bytes capacity)
-    : name(std::move(name_of_device)), ledger(capacity) {
-  serve_by(std::move(by));
-}
-
-void Device::serve_by(std::unique_ptr<const Policy> by) {
-  policy = std::move(by);
-  packs_ = policy->has(packing());
-}
+    : name(std::move(name_of_device)), policy(std::move(by)), ledger(capacity) {}
 
 bool Device::has_need(JobId job) const {
   return std::ranges::binary_search(needs, job, {}, &WaitingNeed::job);
@@ -76,10 +69,11 @@ Job& Table::at(JobId job) {
   return *found;
 }
 
-// Under `pack` there may be more lanes than otherwise, because how many of them are used at a time
+// With one line there may be more lanes than otherwise, because how many of them are used at a time
 // is found by trial.
 std::size_t Table::num_open_lanes() const {
-  return device.packs() ? std::max(options.num_lanes, options.pack_lanes) : options.num_lanes;
+  return device.has_one_line() ? std::max(options.num_lanes, options.pack_lanes)
+                               : options.num_lanes;
 }
 
 bool Table::is_recovering(Nanos now) const { return !expected.empty() && now < recovery_ends; }
@@ -92,6 +86,11 @@ Nanos Table::answer_due(const Job& job) const {
 
 bool Table::is_overdue(const Job& job, Nanos now) const {
   return job.room.revoke.has_value() && (job.place.is_suspended() || now >= answer_due(job));
+}
+
+std::optional<Nanos> Table::gives_by(const Job& job, Nanos now) const {
+  if (!job.room.revoke.has_value() || is_overdue(job, now)) return std::nullopt;
+  return answer_due(job);
 }
 
 QuantumLimits Table::quantum_limits() const {

@@ -44,8 +44,8 @@ struct WaitingNeed {
   bool has_given = false;  // memory of its job is away: it cannot fail, only wait
   bool is_stuck = false;   // nothing that is on its way will meet it
   std::string wait_reason;
-  // What wait_reason says while it is stuck for want of room: how much it asked for, how much of it
-  // is missing, and what suspended jobs hold.
+  // The figures in wait_reason while the request is stuck for want of room: how much it asked for,
+  // how much of it is missing, and what suspended jobs hold.
   std::optional<std::tuple<Bytes, Bytes, Bytes>> said = {};
 };
 
@@ -99,11 +99,8 @@ struct Device {
   Bytes transfer_rate;                   // of a job without a lease; 0: no limit (transfer.h)
   SideBySide side_by_side;
 
-  // By which policy jobs are served from now on.
-  void serve_by(std::unique_ptr<const Policy> by);
-  // Whether the policy lists packing(): then jobs run side by side only where that pays, and the
-  // lines of all lanes are one. It is asked for each key, so it is not looked up.
-  [[nodiscard]] bool packs() const { return packs_; }
+  // Whether the lines of all lanes are one by the policy (Sharing::in_one_line).
+  [[nodiscard]] bool has_one_line() const { return policy->sharing().in_one_line; }
   [[nodiscard]] bool has_need(JobId job) const;
   // A request of any other job; null: there is none.
   [[nodiscard]] const WaitingNeed* need_of_another(JobId job) const;
@@ -118,9 +115,6 @@ struct Device {
     return lanes.at(job.place.in_lane.value);
   }
   [[nodiscard]] Lane& lane_of(const Job& job) { return lanes.at(job.place.in_lane.value); }
-
- private:
-  bool packs_ = false;  // Invariant: policy->has(packing()).
 };
 
 // All jobs that hold the lane; the first is Lease::job. pre: it is held.
@@ -153,6 +147,8 @@ struct Table {
   // When nobody counts on the answer to its Revoke any more. pre: it has one.
   [[nodiscard]] Nanos answer_due(const Job& job) const;
   [[nodiscard]] bool is_overdue(const Job& job, Nanos now) const;
+  // Until when the job is waited for to answer its Revoke. Nothing: it has none, or is overdue.
+  [[nodiscard]] std::optional<Nanos> gives_by(const Job& job, Nanos now) const;
   [[nodiscard]] QuantumLimits quantum_limits() const;
 };
 

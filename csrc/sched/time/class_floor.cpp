@@ -46,7 +46,7 @@ bool is_kept_waiting(const Device& device,
                      const Lane& lane,
                      const Job& holder,
                      wire::Priority priority) {
-  if (device.packs() || priority <= holder.settings.priority) return false;
+  if (!device.policy->sharing().cuts_turns || priority <= holder.settings.priority) return false;
   if (lane.waiting.num_of(priority) == 0) return false;
   return !gets_only_gaps(device, holder, priority) ||
          lane.waiting.has_other_user(priority, holder.who.uid);
@@ -84,7 +84,7 @@ bool may_have_floor(const Table& table, const Lane& lane, const Job& waiter) {
 }
 
 std::optional<wire::Priority> class_due(const Table& table, const Lane& lane) {
-  if (table.device.packs()) return std::nullopt;
+  if (!table.device.policy->sharing().cuts_turns) return std::nullopt;
   for (std::size_t i = kNumClasses; i-- > 0;) {
     const auto priority = static_cast<wire::Priority>(i);
     if (lane.floor_earned.at(i) <= 0 || lane.waiting.num_of(priority) == 0) continue;

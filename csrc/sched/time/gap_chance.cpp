@@ -40,7 +40,9 @@ std::optional<Nanos> time_in_gap(const Lane& lane, const Job& holder, Nanos now)
 std::optional<GapChance> gap_chance(const Table& table, const Lane& lane, Nanos now) {
   const Device& device = table.device;
   const Job& holder = table.at(lane.lease->job());
-  if (device.packs() || holder.usage.gap.mean <= Nanos{} || is_learning(holder)) return {};
+  if (!device.policy->sharing().cuts_turns || holder.usage.gap.mean <= Nanos{} ||
+      is_learning(holder))
+    return {};
   const std::optional<Nanos> elapsed = time_in_gap(lane, holder, now);
   const auto first = first_allowed(table, lane, setback(table, holder));
   if (!elapsed.has_value() || !first.has_value()) return {};

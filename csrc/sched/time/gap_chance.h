@@ -29,8 +29,8 @@ struct GapChance {
   Nanos cost;  // to change hands twice
 };
 
-// Nothing: the gap at the holder's next boundary is not lent, or it is not known now where the
-// holder is. pre: the lane is held.
+// The job to which the gap at the next boundary of the holder is lent. Nothing: it is not lent, or
+// it is not known now where the holder is. pre: the lane is held.
 std::optional<GapChance> gap_chance(const Table& table, const Lane& lane, Nanos now);
 
 // A gap that is longer than this is none of the usual ones: its rest is anybody's.

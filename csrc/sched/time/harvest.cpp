@@ -29,7 +29,7 @@ namespace {
 
 // How many waiters that do not fit are passed over. Those behind them have longer iterations still,
 // or wait.
-constexpr std::size_t kMostTried = 16;
+constexpr std::size_t kMostHarvesters = 16;
 // A lane changes hands in less.
 constexpr Nanos kMargin = millis(1);
 // How exactly the beginning of a gap is seen where it is expected.
@@ -114,8 +114,51 @@ std::optional<Nanos> first_gives_by(const Table& table, const Lane& lane, Nanos 
   const auto first = first_with_time(table, lane, wire::Priority::kGuaranteed);
   if (!first.has_value()) return std::nullopt;
   const Job& job = table.at(first->id);
-  if (!job.room.revoke.has_value() || table.is_overdue(job, now)) return std::nullopt;
-  return table.answer_due(job);
+  return table.gives_by(job, now);
+}
+
+// The runs that were found to be in the way of a return: one that is as long is too.
+class TooLong {
+ public:
+  [[nodiscard]] bool covers(Nanos run) const { return shortest_.has_value() && run >= *shortest_; }
+  void add(Nanos run) { shortest_ = std::min(shortest_.value_or(run), run); }
+
+ private:
+  std::optional<Nanos> shortest_;
+};
+
+// Whether what takes `run` can be over before a guaranteed job returns. Not if nothing is known of
+// the return.
+bool is_over_in_time(const Table& table, const Lane& lane, Nanos run, Nanos now) {
+  const auto in_way = next_return(table, lane, run, now);
+  return in_way.has_value() && in_way->at > now;
+}
+
+// Whether the opportunistic waiter could have the free lane now, for all but the guaranteed jobs.
+bool may_harvest(const Table& table, const Job& job, JobId next) {
+  if (!is_opportunistic(job) || job.room.revoke.has_value()) return false;
+  return job.id == next || setback(table, job) != Setback::kBarred;
+}
+
+// The first opportunistic waiter who has waited for max_wait, or whose iteration is over in time
+// and has its room. 0: nobody yet; says when to look again.
+JobId first_harvester(Step& step, const Lane& lane, JobId next) {
+  const Table& table = step.table();
+  const Nanos now = step.now();
+  TooLong too_long;
+  std::size_t num_tried = 0;
+  for (const OrderKey& key : lane.waiting) {
+    const Job& job = table.at(key.id);
+    if (!may_harvest(table, job, next)) continue;
+    if (now >= patience_end(table, job)) return key.id;
+    const Nanos run = time_to_run(job);
+    const bool is_in_time = !too_long.covers(run) && is_over_in_time(table, lane, run, now);
+    if (is_in_time && has_room(step.device(), job)) return key.id;
+    if (!is_in_time) too_long.add(run);
+    step.due(patience_end(table, job));
+    if (++num_tried == kMostHarvesters) break;
+  }
+  return JobId{0};
 }
 
 // The first waiter of the free lane who may have it now: `next` or, where the guaranteed job is
@@ -130,28 +173,11 @@ JobId choose_harvester(Step& step, Lane& lane, JobId next) {
     return JobId{0};
   }
   const auto back = next_return(table, lane, time_to_run(table.at(next)), now);
-  const Nanos open_from = back.has_value() ? now : lane.rest_until;
-  if (!back.has_value() && now >= open_from) return next;
-  std::optional<Nanos> too_long;  // the shortest run of those that are in the way
-  std::size_t num_tried = 0;
-  for (const OrderKey& key : lane.waiting) {
-    const Job& job = table.at(key.id);
-    if (!is_opportunistic(job) || job.room.revoke.has_value()) continue;
-    if (job.id != next && setback(table, job) == Setback::kBarred) continue;
-    const Nanos patience_ends = patience_end(table, job);
-    if (now >= patience_ends) return key.id;
-    const Nanos run = time_to_run(job);
-    if (!too_long.has_value() || run < *too_long) {
-      const auto in_way = next_return(table, lane, run, now);
-      const bool fits = in_way.has_value() && in_way->at > now;
-      if (fits && has_room(step.device(), job)) return key.id;
-      if (!fits) too_long = run;
-    }
-    step.due(patience_ends);
-    if (++num_tried == kMostTried) break;
-  }
+  if (!back.has_value() && now >= lane.rest_until) return next;
+  const JobId other = first_harvester(step, lane, next);
+  if (other != JobId{0}) return other;
   if (!back.has_value()) {
-    step.due(open_from);
+    step.due(lane.rest_until);
     step.wait(next, lane.wait_reason, "the lane rests: guaranteed jobs had to wait for it");
     return JobId{0};
   }
@@ -183,10 +209,49 @@ std::optional<PolicyClaim> patience_of_first(const Table& table, const Lane& lan
   return PolicyClaim{patience_end(table, table.at(first->id)), first->id};
 }
 
+// Only what opportunistic jobs cost is counted: the last holder was one of them, and no limit on
+// time kept the guaranteed job away. Shares rise by a little and fall by a part, so that they find
+// the largest share with which the harm stays allowed.
+void note_return(const Table& table, const Lane& lane, Job& job, Nanos now) {
+  if (!job.settings.is_guaranteed()) return;
+  // While its share of the time was used up, the job waited for that and not for the lane.
+  const Nanos since = std::max(job.place.waiting_since, within_limits_since(table, job, now));
+  const Nanos waited = now - since;
+  const Nanos period = (job.place.waiting_since - job.measured.gap_since) + job.measured.iteration;
+  const Job* const last_holder = table.find(lane.last_holder);
+  const bool is_by_harvest =
+      lane.last_holder != job.id && last_holder != nullptr && is_opportunistic(*last_holder);
+  const double harm =
+      is_by_harvest ? to_seconds(waited) / to_seconds(std::max(period, kMargin)) : 0;
+  job.measured.harvest_harm += kHarmWeight * (harm - job.measured.harvest_harm);
+  if (job.measured.harvest_harm > kAllowedHarm) {
+    job.measured.harvest_share = std::max(job.measured.harvest_share * kDecrease, kLeastShare);
+    job.measured.harvest_harm = 0;  // measured anew
+  } else if (harm <= kAllowedHarm) {
+    job.measured.harvest_share = std::min(job.measured.harvest_share + kIncrease, 1.0);
+  }
+}
+
+// The less the forecasts of the jobs that are away can be trusted, the longer the lane rests.
+void note_harvest(const Table& table, Lane& lane, const Job& holder, Nanos now) {
+  if (!is_opportunistic(holder)) return;
+  double share = 1;
+  for_each_away(table, lane,
+                [&](const Job& job) { share = std::min(share, job.measured.harvest_share); });
+  const Nanos used = now - lane.lease->granted_at();
+  lane.rest_until = now + std::min(scaled(used, 1 / share - 1), kMostRest);
+}
+
 // A guaranteed job that serves requests must not wait for the iteration of an opportunistic one. So
 // that one begins only if it is over in time, and is asked before the guaranteed job is back.
 class Harvesting final : public PolicyRule {
  public:
+  void note_begin(const Table& table, const Lane& lane, Job& job, Nanos now) const override {
+    note_return(table, lane, job, now);
+  }
+  void note_end(const Table& table, Lane& lane, const Job& holder, Nanos now) const override {
+    note_harvest(table, lane, holder, now);
+  }
   JobId choose(Step& step, Lane& lane, JobId chosen, const RoomPool& /*pool*/) const override {
     return choose_harvester(step, lane, chosen);
   }
@@ -217,10 +282,8 @@ const PolicyRule& harvesting() {
   return rule;
 }
 
-bool harvests(const Device& device) { return device.policy->has(harvesting()); }
-
 bool is_harvested(const Device& device, const Job& holder) {
-  return harvests(device) && holder.settings.is_guaranteed();
+  return device.policy->has(harvesting()) && holder.settings.is_guaranteed();
 }
 
 bool gets_only_gaps(const Device& device, const Job& holder, wire::Priority priority) {
@@ -233,18 +296,18 @@ std::optional<bool> is_worth_harvesting(const Table& table,
                                         Nanos elapsed) {
   if (!is_harvested(table.device, holder) || holder.measured.gaps.empty()) return std::nullopt;
   if (!holder.measured.gaps.next_over(elapsed).has_value()) return std::nullopt;
-  std::optional<Nanos> too_long;
+  TooLong too_long;
   std::size_t num_tried = 0;
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
     // Others take turns with the holder in any case.
     if (!is_opportunistic(job)) return std::nullopt;
     const Nanos run = trusted_run(time_to_run(job) + holder.measured.stall + kMargin, holder);
-    if (!too_long.has_value() || run < *too_long) {
-      if (holder.measured.gaps.risky_from(elapsed, run, kMostRisk) > elapsed) return true;
-      too_long = run;
-    }
-    if (++num_tried == kMostTried) break;
+    const bool fits =
+        !too_long.covers(run) && holder.measured.gaps.risky_from(elapsed, run, kMostRisk) > elapsed;
+    if (fits) return true;
+    too_long.add(run);
+    if (++num_tried == kMostHarvesters) break;
   }
   return false;
 }
@@ -264,39 +327,6 @@ std::optional<Nanos> look_for_gap(const Table& table,
   const Nanos next = std::max(since + scaled(holder.measured.iteration, kSurelyBusy),
                               now + scaled(holder.measured.iteration, kEarlyLook));
   return std::clamp(std::min(next, expected), soon, now + kMostBlind);
-}
-
-// Only what opportunistic jobs cost is counted: the last holder was one of them, and no limit on
-// time kept the guaranteed job away. Shares rise by a little and fall by a part, so that they find
-// the largest share with which the harm stays allowed.
-void note_return(const Table& table, const Lane& lane, Job& job, Nanos now) {
-  if (!is_harvested(table.device, job)) return;
-  // While its share of the time was used up, the job waited for that and not for the lane.
-  const Nanos since = std::max(job.place.waiting_since, within_limits_since(table, job, now));
-  const Nanos waited = now - since;
-  const Nanos period = (job.place.waiting_since - job.measured.gap_since) + job.measured.iteration;
-  const Job* const last_holder = table.find(lane.last_holder);
-  const bool is_by_harvest =
-      lane.last_holder != job.id && last_holder != nullptr && is_opportunistic(*last_holder);
-  const double harm =
-      is_by_harvest ? to_seconds(waited) / to_seconds(std::max(period, kMargin)) : 0;
-  job.measured.harvest_harm += kHarmWeight * (harm - job.measured.harvest_harm);
-  if (job.measured.harvest_harm > kAllowedHarm) {
-    job.measured.harvest_share = std::max(job.measured.harvest_share * kDecrease, kLeastShare);
-    job.measured.harvest_harm = 0;  // measured anew
-  } else if (harm <= kAllowedHarm) {
-    job.measured.harvest_share = std::min(job.measured.harvest_share + kIncrease, 1.0);
-  }
-}
-
-// The less the forecasts of the jobs that are away can be trusted, the longer the lane rests.
-void note_harvest(const Table& table, Lane& lane, const Job& holder, Nanos now) {
-  if (!harvests(table.device) || !is_opportunistic(holder)) return;
-  double share = 1;
-  for_each_away(table, lane,
-                [&](const Job& job) { share = std::min(share, job.measured.harvest_share); });
-  const Nanos used = now - lane.lease->granted_at();
-  lane.rest_until = now + std::min(scaled(used, 1 / share - 1), kMostRest);
 }
 
 }  // namespace gpushare::sched

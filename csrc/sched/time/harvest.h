@@ -25,10 +25,8 @@ namespace gpushare::sched {
 // Of the time between two returns, what a guaranteed job may wait for opportunistic ones.
 inline constexpr double kAllowedHarm = 0.01;
 
-// Whether the device's policy lists harvesting().
-bool harvests(const Device& device);
 // Whether opportunistic jobs are left the gaps of the holder: it is guaranteed, and the policy
-// harvests.
+// lists harvesting().
 bool is_harvested(const Device& device, const Job& holder);
 // Whether jobs of that class get the gaps of the holder, and no more.
 bool gets_only_gaps(const Device& device, const Job& holder, wire::Priority priority);
@@ -45,10 +43,5 @@ std::optional<Nanos> look_for_gap(const Table& table,
                                   const Lane& lane,
                                   const Job& holder,
                                   Nanos now);
-
-// A guaranteed job is granted its lease: what its return had to wait. Before its wait is forgotten.
-void note_return(const Table& table, const Lane& lane, Job& job, Nanos now);
-// The holder's lease ends: how long the lane is not for opportunistic jobs.
-void note_harvest(const Table& table, Lane& lane, const Job& holder, Nanos now);
 
 }  // namespace gpushare::sched

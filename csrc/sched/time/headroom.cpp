@@ -30,7 +30,7 @@ Nanos with_safety(Nanos time) {
 }  // namespace
 
 std::optional<Headroom> headroom(const Table& table, const Lane& lane, Nanos now) {
-  if (!has_deadlines(table)) return std::nullopt;
+  if (table.jobs.kept().hurried.empty()) return std::nullopt;
   const Job& holder = table.at(lane.lease->job());
   const OrderKey after = boundary_key(table, lane, now);
   std::optional<Headroom> least;
@@ -48,14 +48,8 @@ std::optional<Headroom> headroom(const Table& table, const Lane& lane, Nanos now
   return least;
 }
 
-bool meets_deadlines(const Device& device) { return device.policy->has(meeting_deadlines()); }
-
-bool has_deadlines(const Table& table) {
-  return meets_deadlines(table.device) && !table.jobs.kept().hurried.empty();
-}
-
 std::string deadline_note(const Device& device, const Job& job) {
-  if (job.settings.deadline <= Nanos{} || meets_deadlines(device)) return {};
+  if (job.settings.deadline <= Nanos{} || device.policy->has(meeting_deadlines())) return {};
   std::vector<std::string> others;
   for (const std::string& name : policy_names()) {
     const auto policy = make_policy(name);

@@ -25,15 +25,10 @@ struct Headroom {
   Nanos ends;  // then the holder is to be asked; perhaps in the past
 };
 
-// The headroom that ends first, of the first jobs in line that have a deadline and go before the
-// holder.
+// For deadline_rule.cpp: the headroom that ends first, of the first jobs in line that have a
+// deadline and go before the holder.
 // pre: the lane is held.
 std::optional<Headroom> headroom(const Table& table, const Lane& lane, Nanos now);
-
-// Whether the device's policy lists meeting_deadlines().
-bool meets_deadlines(const Device& device);
-// Whether there are deadlines that the device's policy keeps to.
-bool has_deadlines(const Table& table);
 
 // A note that the policy keeps to no deadlines, and which policies do; "" if it does, or the job
 // has none.

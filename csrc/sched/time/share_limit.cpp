@@ -217,7 +217,7 @@ bool is_time_wanted(const Table& table, const Lane& lane, Setback than) {
       return setback(table, job) < than && could_begin(table, job);
     });
   };
-  if (!device.packs()) return is_wanted_in(lane);
+  if (!device.has_one_line()) return is_wanted_in(lane);
   return std::any_of(device.lanes.begin(), device.lanes.end(), is_wanted_in);
 }
 

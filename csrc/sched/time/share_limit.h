@@ -64,7 +64,7 @@ std::optional<OrderKey> first_set_back_least(
   }
   return first;
 }
-// The same of all of them.
+// The first of all jobs in line that are set back least, and no more than `most`.
 std::optional<OrderKey> first_allowed(const Table& table,
                                       const Lane& lane,
                                       Setback most = Setback::kByOwn);

@@ -29,7 +29,9 @@ namespace gpushare::sched {
 namespace {
 
 // The lane whose times count for the jobs of this one.
-Lane& clock_of(Device& device, Lane& lane) { return device.packs() ? device.lanes.front() : lane; }
+Lane& clock_of(Device& device, Lane& lane) {
+  return device.has_one_line() ? device.lanes.front() : lane;
+}
 
 ClassTimes& times_of(Device& device, Lane& lane, wire::Priority priority) {
   return clock_of(device, lane).times.at(static_cast<std::size_t>(priority));
@@ -42,7 +44,7 @@ UserTimes& user_of(Device& device, Lane& lane, const Job& job) {
 
 // Whose jobs the lane's jobs share time with.
 bool is_peer(const Device& device, const Lane& lane, const Lane& other) {
-  return device.packs() || other.id == lane.id;
+  return device.has_one_line() || other.id == lane.id;
 }
 
 // Holders beside the job itself, of its user and class.
@@ -125,7 +127,7 @@ void add_user_time(const Table& table, const Job& job, Nanos time, OrderKey& key
 
 }  // namespace
 
-bool do_users_share(const Device& device) { return device.policy->shares_by_user(); }
+bool do_users_share(const Device& device) { return device.policy->sharing().by_user; }
 
 // Users are charged as time passes, and not when leases end. Otherwise a user whose job has just
 // begun would look as if he had had nothing, and his second job would go first in another lane.
@@ -151,7 +153,8 @@ void charge_users(Table& table, Nanos now) {
 OrderKey order_key(const Device& device, const Standing& job) {
   OrderKey key = device.policy->key(job);
   if (!do_users_share(device)) return key;
-  const Lane& clock = device.packs() ? device.lanes.front() : device.lanes.at(job.in_lane.value);
+  const Lane& clock =
+      device.has_one_line() ? device.lanes.front() : device.lanes.at(job.in_lane.value);
   const auto& users = clock.times.at(static_cast<std::size_t>(job.priority)).users;
   key.user_time = value_or(users, job.uid, UserTimes{}).virtual_time;
   return key;
@@ -197,7 +200,8 @@ void lift(Step& step, Job& job) {
   job.served.virtual_time = std::max(job.served.virtual_time, user.of_jobs);
 }
 
-// Whoever is granted a lease was the least of those present, so the clocks have come to him.
+// The job that is granted a lease had the least virtual time of those present, so the clocks have
+// come to its time.
 void note_granted(Device& device, Lane& lane, const Job& job) {
   ClassTimes& times = times_of(device, lane, job.settings.priority);
   UserTimes& user = times.users[job.who.uid];
@@ -238,7 +242,7 @@ void forget_absent_users(Table& table) {
 // it was in. When packing ends, all lanes begin with the times of the device.
 void share_clock(Step& step) {
   Device& device = step.device();
-  if (!device.packs()) {
+  if (!device.has_one_line()) {
     const auto clock = device.lanes.front().times;
     for (Lane& lane : device.lanes)
       lane.times = clock;

@@ -36,9 +36,9 @@ OrderKey boundary_key(const Table& table, const Lane& lane, Nanos now);
 // That of a job that waits, as if it had the lane for `time` from now on, and queued again.
 OrderKey key_after(const Table& table, const Job& job, Nanos time, Nanos now);
 
-// It comes, or comes back, to its lane.
+// The job comes, or comes back, to its lane: it begins no earlier than those present.
 void lift(Step& step, Job& job);
-// It is granted its lease.
+// The job is granted its lease.
 void note_granted(Device& device, Lane& lane, const Job& job);
 // Its lease ends, and it was charged. pre: the lane still has the lease.
 void note_charged(Step& step, Lane& lane, const Job& job);
@@ -46,8 +46,8 @@ void note_charged(Step& step, Lane& lane, const Job& job);
 // A job is gone: of users without jobs only what they are ahead of the others is kept.
 void forget_absent_users(Table& table);
 
-// The policy packs from now on, or no more: lanes come to have one time, or go on from it with one
-// each.
+// The lines of all lanes are one from now on, or no more: lanes come to have one time, or go on
+// from it with one each.
 void share_clock(Step& step);
 
 // How far a job, and its user, are ahead of those present.

@@ -24,6 +24,9 @@ class MeetingDeadlines final : public PolicyRule {
     const JobId urgent = urgent_before(table, lane, table.at(chosen), step.now(), pool);
     return urgent == JobId{0} ? chosen : urgent;
   }
+  [[nodiscard]] bool may_interrupt(const Job& job) const override {
+    return job.settings.deadline > Nanos{};
+  }
   [[nodiscard]] std::optional<PolicyClaim> claim(const Table& table,
                                                  const Lane& lane,
                                                  Nanos now) const override {

@@ -35,15 +35,11 @@ bool interrupts_by_class(const Job& job, const Job& other) {
          other.settings.priority == wire::Priority::kOpportunistic;
 }
 
-bool interrupts_by_deadline(const Device& device, const Job& job) {
-  return meets_deadlines(device) && job.settings.deadline > Nanos{};
-}
-
 // A job that owes an answer gives memory now, and one at a limit on time goes before nobody.
 bool may_interrupt(const Device& device, const Job& job, const Job& other, const OrderKey& others) {
   if (job.room.revoke.has_value() || is_used_up(device, job)) return false;
   return interrupts_by_class(job, other) ||
-         (interrupts_by_deadline(device, job) && order_key(device, job) < others);
+         (device.policy->may_interrupt(job) && order_key(device, job) < others);
 }
 
 // Then its iteration must begin.
@@ -125,13 +121,13 @@ Nanos waited_so_far(const Job& job, Nanos now) {
 }  // namespace
 
 // A job whose iterations nobody can stop need not look for it between the blocks of its model.
-// Under `pack`, and in gangs, nobody is interrupted.
+// Where no turn is cut short (Sharing), and in gangs, nobody is interrupted.
 bool has_interrupter(const Table& table, const Job& job) {
-  if (table.device.packs() || is_in_gang(job)) return false;
+  if (!table.device.policy->sharing().cuts_turns || is_in_gang(job)) return false;
   return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
     const Job& other = entry.second;
     return other.is_registered() && other.id != job.id &&
-           (interrupts_by_class(other, job) || interrupts_by_deadline(table.device, other));
+           (interrupts_by_class(other, job) || table.device.policy->may_interrupt(other));
   });
 }
 
@@ -142,9 +138,10 @@ std::optional<Interruption> interruption(const Table& table, const Lane& lane, N
   const Job& holder = table.at(lane.lease->job());
   const bool is_by_class = holder.settings.priority == wire::Priority::kOpportunistic &&
                            lane.waiting.num_of(wire::Priority::kGuaranteed) > 0;
-  if (!is_by_class && !has_deadlines(table)) return std::nullopt;
-  const bool may_be = !device.packs() && !is_in_gang(holder) && !lane.lease->is_for_boundary &&
-                      lane.lease->owed == Bytes{} && lane.lease->under_way == Bytes{} &&
+  if (!is_by_class && table.jobs.kept().hurried.empty()) return std::nullopt;
+  const bool may_be = device.policy->sharing().cuts_turns && !is_in_gang(holder) &&
+                      !lane.lease->is_for_boundary && lane.lease->owed == Bytes{} &&
+                      lane.lease->under_way == Bytes{} &&
                       interrupted_in(table, lane, now) == JobId{0};
   if (!may_be) return std::nullopt;
   const OrderKey after = boundary_key(table, lane, now);
@@ -169,12 +166,12 @@ JobId interrupted_in(const Table& table, const Lane& lane, Nanos now) {
     const Job& job = table.at(id);
     const bool is_here =
         job.place.in_lane == lane.id && (job.place.is_waiting() || is_coming_back(lane, job, now));
-    if (is_here && !(job.room.revoke.has_value() && table.is_overdue(job, now))) return id;
+    if (is_here && !table.is_overdue(job, now)) return id;
   }
   return JobId{0};
 }
 
-// Of urgent jobs that wait, the first that could begin at once, and goes before the interrupted job
+// Chooses the first urgent job that could begin at once, and that goes before the interrupted job
 // even at its next boundary. After max_wait the interrupted job goes first.
 JobId first_urgent(
     const Table& table, const Lane& lane, const Job& interrupted, Nanos now, const RoomPool& pool) {
@@ -190,10 +187,10 @@ JobId first_urgent(
 JobId urgent_before(
     const Table& table, const Lane& lane, const Job& first, Nanos now, const RoomPool& pool) {
   const Device& device = table.device;
-  if (!has_deadlines(table)) return JobId{0};
+  if (table.jobs.kept().hurried.empty()) return JobId{0};
   const OrderKey own = key_at_boundary(table, first, now);
   return first_that(table, lane, first.id, pool, [&](const Job& job) {
-    if (!interrupts_by_deadline(device, job) || !may_interrupt(device, job, first, own)) {
+    if (!device.policy->may_interrupt(job) || !may_interrupt(device, job, first, own)) {
       return false;
     }
     return job.settings.deadline <= first.measured.iteration ||

@@ -38,13 +38,14 @@ struct Interruption {
   JobId job;
   Nanos at;  // perhaps in the future
 };
-// Nothing: not for those who wait now. pre: the lane is held.
+// The waiting job for which the holder is interrupted first. Nothing: no waiting job may interrupt
+// it. pre: the lane is held.
 std::optional<Interruption> interruption(const Table& table, const Lane& lane, Nanos now);
 
 // The job of the lane that waits inside an iteration, or is about to since its lease has just ended
 // there; 0: none, or it owes an answer for too long.
 JobId interrupted_in(const Table& table, const Lane& lane, Nanos now);
-// Of those who wait for the free lane, who goes before the interrupted job now; 0: nobody.
+// The waiting job that goes before the interrupted job now. 0: there is none.
 JobId first_urgent(
     const Table& table, const Lane& lane, const Job& interrupted, Nanos now, const RoomPool& pool);
 // A waiting job that has its room, and would interrupt the first in line as soon as that had the
@@ -67,7 +68,8 @@ std::optional<Interruption> patience_of_interrupted(const Table& table,
 bool may_be_inside(const Device& device, const Job& job);
 // The job has given its lease up inside an iteration. No-op if that is known.
 void begin_inside(Step& step, Job& job);
-// It is granted the next one, or its iteration is broken off. No-op for a job that is not inside.
+// The job is granted its next lease and goes on inside the iteration, or the iteration is broken
+// off. No-op for a job that is not inside.
 void end_inside(Step& step, Job& job, bool goes_on);
 
 }  // namespace gpushare::sched

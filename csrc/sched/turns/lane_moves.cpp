@@ -68,7 +68,7 @@ PlacedJobs find_candidates(Step& step) {
       // A job that does not come back is planned for no longer.
       if (!has_turn(table, job)) step.due(back_by(table, job));
       // Room is moved for it there.
-      const bool is_next = device.packs() && device.lane_of(job).next() == id;
+      const bool is_next = device.has_one_line() && device.lane_of(job).next() == id;
       const bool is_holder = device.lane_held_by(id) != nullptr || job.place.is_inside || is_next;
       found.jobs.push_back({.id = id,
                             .sizes = job.place.sizes,
@@ -167,7 +167,7 @@ void change_lane(Step& step, Job& job, LaneId to) {
   Lane& from = device.lane_of(job);
   Lane& next = device.lanes.at(to.value);
   std::optional<Ahead> ahead;  // under `pack` lanes have one time, so it keeps its own
-  if (!device.packs()) ahead = ahead_of(step, job);
+  if (!device.has_one_line()) ahead = ahead_of(step, job);
   const bool is_waiting = job.place.is_waiting();
   if (is_waiting) take_out_of_line(from, job.id);
   change_pool(step, job, next);

@@ -17,12 +17,13 @@ namespace gpushare::sched {
 // Plans anew, and moves who may be moved. Nothing on a device with one lane, unless its holder is
 // suspended.
 void place_jobs(Step& step);
-// It is where nothing of it has to be heard, or moved, first.
+// Whether the job may change its lane now: nothing of it has to be heard or moved first.
 bool may_be_moved(const Device& device, const Job& job);
 // Whether jobs are to leave the lane: the policy now has fewer, or it was opened while the holder
 // of another one was suspended.
 bool is_lane_closed(const Table& table, const Lane& lane);
-// With its place in line, if it waits, and its membership. pre: it holds no lease.
+// Moves the job to another lane, with its place in line, if it waits, and its membership in the
+// pool. pre: it holds no lease.
 void change_lane(Step& step, Job& job, LaneId to);
 
 }  // namespace gpushare::sched

@@ -24,7 +24,7 @@ using alloc::Route;
 constexpr Bytes kLaneTensor = mib(2);
 constexpr Bytes kLaneRoom = gib(1);
 
-enum class Kind : std::uint8_t {
+enum class LaneOperationKind : std::uint8_t {
   kTake,
   kGive,
   kGiveAll,
@@ -35,35 +35,35 @@ enum class Kind : std::uint8_t {
   kLeave
 };
 
-struct Operation {
-  Kind kind;
+struct LaneOperation {
+  LaneOperationKind kind;
   std::uint32_t number;  // size in KiB, or which block
   bool is_strict;        // of a hand-over
 };
 
-void showValue(const Operation& operation, std::ostream& os) {
+void showValue(const LaneOperation& operation, std::ostream& os) {
   os << static_cast<int>(operation.kind) << ":" << operation.number << ":" << operation.is_strict;
 }
 
-rc::Gen<Operation> operations() {
-  const auto kinds = rc::gen::weightedElement<Kind>({{6, Kind::kTake},
-                                                     {3, Kind::kGive},
-                                                     {1, Kind::kGiveAll},
-                                                     {8, Kind::kHandOver},
-                                                     {1, Kind::kShrink},
-                                                     {1, Kind::kFork},
-                                                     {2, Kind::kSpill},
-                                                     {1, Kind::kLeave}});
+rc::Gen<LaneOperation> lane_operations() {
+  const auto kinds = rc::gen::weightedElement<LaneOperationKind>({{6, LaneOperationKind::kTake},
+                                                                  {3, LaneOperationKind::kGive},
+                                                                  {1, LaneOperationKind::kGiveAll},
+                                                                  {8, LaneOperationKind::kHandOver},
+                                                                  {1, LaneOperationKind::kShrink},
+                                                                  {1, LaneOperationKind::kFork},
+                                                                  {2, LaneOperationKind::kSpill},
+                                                                  {1, LaneOperationKind::kLeave}});
   // At full size also in short programs, so that they share something.
-  return rc::gen::resize(rc::kNominalSize, rc::gen::construct<Operation>(
+  return rc::gen::resize(rc::kNominalSize, rc::gen::construct<LaneOperation>(
                                                kinds, rc::gen::inRange<std::uint32_t>(1, 3000),
                                                rc::gen::arbitrary<bool>()));
 }
 
-class Machine {
+class LaneMachine {
  public:
   // Both jobs share the memory of two tensors.
-  Machine() {
+  LaneMachine() {
     for (int round = 0; round < 4; ++round) {
       for (const auto& job : jobs_) {
         RC_ASSERT(lane_.open(*job).ok());
@@ -77,8 +77,8 @@ class Machine {
 
   FakeVmm& device_of(std::size_t job) { return jobs_.at(job)->world.vmm; }
 
-  void run(const std::vector<Operation>& program) {
-    for (const Operation& operation : program) {
+  void run(const std::vector<LaneOperation>& program) {
+    for (const LaneOperation& operation : program) {
       const bool is_done = carry_out(operation);
       check();
       if (is_done) continue;
@@ -99,18 +99,21 @@ class Machine {
   }
 
   // false: it failed, as it may while a failure is armed.
-  bool carry_out(const Operation& operation) {
+  bool carry_out(const LaneOperation& operation) {
     World& world = holder().world;
     switch (operation.kind) {
-      case Kind::kTake: return world.live.size() >= 4 || world.take(kib(operation.number));
-      case Kind::kGive:
+      case LaneOperationKind::kTake:
+        return world.live.size() >= 4 || world.take(kib(operation.number));
+      case LaneOperationKind::kGive:
         if (!world.live.empty()) world.give(operation.number % world.live.size());
         return true;
-      case Kind::kGiveAll: give_all(holder()); return true;
-      case Kind::kShrink: shrinks_ = true; return true;
-      case Kind::kFork: holder().lane.make_live_private(); return true;
-      case Kind::kSpill: waiter().world.residency.release(kLaneRoom, true); return true;
-      case Kind::kLeave: return waiter().lane.leave().ok();
+      case LaneOperationKind::kGiveAll: give_all(holder()); return true;
+      case LaneOperationKind::kShrink: shrinks_ = true; return true;
+      case LaneOperationKind::kFork: holder().lane.make_live_private(); return true;
+      case LaneOperationKind::kSpill:
+        waiter().world.residency.release(kLaneRoom, true);
+        return true;
+      case LaneOperationKind::kLeave: return waiter().lane.leave().ok();
       default: return hand_over(operation.is_strict);
     }
   }
@@ -153,15 +156,15 @@ class Machine {
 };
 
 RC_GTEST_PROP(FailingLanes, LoseNothingWhicheverCallOfTheDeviceFails, ()) {
-  const auto program = *rc::gen::container<std::vector<Operation>>(
-      *rc::gen::inRange<std::size_t>(1, 11), operations());
+  const auto program = *rc::gen::container<std::vector<LaneOperation>>(
+      *rc::gen::inRange<std::size_t>(1, 11), lane_operations());
   for (const std::size_t job : {0U, 1U}) {
-    Machine undisturbed;
+    LaneMachine undisturbed;
     const int before = undisturbed.device_of(job).num_calls();
     undisturbed.run(program);
     const int num_calls = undisturbed.device_of(job).num_calls() - before;
     for (int nth = 1; nth <= num_calls; ++nth) {
-      Machine machine;
+      LaneMachine machine;
       machine.device_of(job).fail_at(nth);
       machine.run(program);
     }

@@ -30,7 +30,7 @@ struct HarvestWorld {
     serve.measured.gap_since = now;
     serve.place.waiting_since = now + seconds(1);
     now = serve.place.waiting_since + waited;
-    note_return(table, device.lanes.front(), serve, now);
+    harvesting().note_begin(table, device.lanes.front(), serve, now);
   }
 
   Table table;

@@ -1,8 +1,10 @@
 // A policy with a rule of its own is one file: this one has an order, a rule, and nothing else
 // knows of either.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -10,6 +12,7 @@
 #include "csrc/sched/policies/policy.h"
 #include "csrc/sched/policies/rule.h"
 #include "csrc/sched/report/explain.h"
+#include "csrc/sched/report/why.h"
 #include "csrc/sched/serve/invariants.h"
 #include "csrc/sched/serve/serve.h"
 #include "csrc/sched/table/options.h"
@@ -22,9 +25,26 @@ namespace {
 constexpr Nanos kEvening = seconds(20);
 constexpr Nanos kMorning = seconds(30);
 
-// At night nobody begins, and who has the lane gives it back.
+// At night nobody begins, and who has the lane gives it back. Keeps the leases that it was told of.
 class RestsAtNight final : public PolicyRule {
  public:
+  void note_begin(const Table& /*table*/,
+                  const Lane& /*lane*/,
+                  Job& job,
+                  Nanos /*now*/) const override {
+    begun.push_back(job.id);
+  }
+  void note_end(const Table& /*table*/,
+                Lane& /*lane*/,
+                const Job& holder,
+                Nanos /*now*/) const override {
+    ended.push_back(holder.id);
+  }
+  [[nodiscard]] std::string bar(const Table& /*table*/,
+                                const Job& /*job*/,
+                                Nanos now) const override {
+    return now < kEvening || now >= kMorning ? "" : "nobody begins at night";
+  }
   JobId choose(Step& step, Lane& lane, JobId chosen, const RoomPool& /*pool*/) const override {
     if (step.now() < kEvening || step.now() >= kMorning) return chosen;
     step.due(kMorning);
@@ -43,6 +63,8 @@ class RestsAtNight final : public PolicyRule {
                                  Nanos /*now*/) const override {
     return "the night began at " + to_string(claim.at);
   }
+
+  mutable std::vector<JobId> begun, ended;
 };
 
 class ByDay final : public Policy {
@@ -63,7 +85,7 @@ class ByDay final : public Policy {
 class ToyPolicy : public ::testing::Test {
  protected:
   ToyPolicy() : table_(*make_table({}, Nanos{0})) {
-    table_.device.serve_by(std::make_unique<ByDay>(rule_));
+    table_.device.policy = std::make_unique<ByDay>(rule_);
     for (const JobId id : {JobId{1}, JobId{2}}) {
       Step step = begin_step(table_, seconds(1), false);
       wire::Hello hello;
@@ -127,6 +149,24 @@ TEST_F(ToyPolicy, KeepsTheLaneFreeByItsRule) {
   at(kMorning);
   ASSERT_TRUE(lane().lease.has_value());
   EXPECT_EQ(lane().lease->job(), JobId{2});
+}
+
+TEST_F(ToyPolicy, IsToldOfEachLeaseByItsRule) {
+  EXPECT_EQ(rule_.begun, std::vector{JobId{1}});
+  EXPECT_TRUE(rule_.ended.empty());
+  close(seconds(2));
+  EXPECT_EQ(rule_.begun, (std::vector{JobId{1}, JobId{2}}));
+  EXPECT_EQ(rule_.ended, std::vector{JobId{1}});
+}
+
+TEST_F(ToyPolicy, TellsPeopleWhyNobodyBegins) {
+  const auto is_told = [&](Nanos now) {
+    const std::vector<std::string> reasons = why(table_, table_.at(JobId{2}), now).now;
+    return std::ranges::find(reasons, "nobody begins at night") != reasons.end();
+  };
+  EXPECT_FALSE(is_told(seconds(3)));
+  at(kEvening);
+  EXPECT_TRUE(is_told(kEvening + seconds(1)));
 }
 
 }  // namespace

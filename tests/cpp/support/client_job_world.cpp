@@ -52,13 +52,12 @@ JobWorld::JobWorld(const TestFolder& folder, ClientConfig config) {
   allocator = std::move(
       *alloc::CachingAllocator::create(vmm, {.address_space = gib(4), .initial_room = Bytes{0}}));
   residency = std::make_unique<alloc::Residency>(*allocator, *slab, mover);
-  const auto configure_host_tier = [this](const std::string& where, const HostBytes& budgets) {
+  config.configure_host_tier = [this](const std::string& where, const HostBytes& budgets) {
     EXPECT_EQ(where, "");
     slab->set_budgets(budgets);
     ++num_tier_calls;
   };
-  runtime =
-      std::make_unique<Runtime>(std::move(config), *allocator, *residency, configure_host_tier);
+  runtime = std::make_unique<Runtime>(std::move(config), *allocator, *residency);
   allocator->set_room_source(runtime.get());
 }
 
