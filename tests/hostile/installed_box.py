@@ -129,8 +129,13 @@ class InstalledBox:
         return ended
 
     def admin(self, *words: str) -> str:
-        """Runs `gpushare admin` there, and returns what it printed."""
-        return self.run(sys.executable, "-m", "gpushare", "admin", *words).stdout
+        """Runs `gpushare admin` there, and returns what it printed.
+
+        The command sees no process of the machine. Users of another box that exists meanwhile have
+        the same numbers, and the removal of one would be refused because of their processes.
+        """
+        alone = ("unshare", "--pid", "--fork", "--mount-proc")
+        return self.run(*alone, sys.executable, "-m", "gpushare", "admin", *words).stdout
 
     def install(self, *more: str) -> str:
         """Installs the service for the group."""
