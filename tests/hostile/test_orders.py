@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import struct
+import time
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -17,6 +19,11 @@ from tests.hostile.test_inputs import be_served
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be several users")
 
 TWO_DEVICES = ("--devices", "cpu:0=64MiB,cpu:1=64MiB")
+# Of the lease page (csrc/wire/lease_page.h).
+WORD = slice(64, 72)
+ITERATIONS = slice(192, 216)
+TRAINING = slice(368, 376)
+WANTED, OPEN, STATES = 1, 2, 7
 
 
 @pytest.fixture
@@ -169,3 +176,35 @@ def test_devices_that_no_job_can_have() -> None:
         as_stranger(lambda: be_served(box))
         capacities = [device["capacity_bytes"] for device in box.client.status()["devices"]]
         assert capacities == [64 << 20, 64 << 20]
+
+
+def test_work_without_end_makes_no_device_look_idle() -> None:
+    """The times of so many iterations overflowed, and every other job was placed beside this one.
+
+    The job runs three iterations of a second each, as its page says.
+    """
+    with shared_box(*TWO_DEVICES) as box:
+
+        def attack() -> None:
+            peer = Peer(box.path)
+            assert asked(peer, "hello", device="cpu:0")["type"] == "welcome"
+            asked(peer, "register", iterations_total=18_445_744_073, paused_by_uid=...)
+            page = peer.page
+            assert page is not None
+            page[WORD] = struct.pack("<Q", WANTED)
+            peer.ring()
+            while struct.unpack("<Q", page[WORD])[0] & STATES != OPEN:
+                time.sleep(0.001)
+            (word,) = struct.unpack("<Q", page[WORD])
+            page[ITERATIONS] = struct.pack("<QQq", 3, 3, 3 * 10**9)
+            page[TRAINING] = struct.pack("<q", 10**9)
+            page[WORD] = struct.pack("<Q", word & ~STATES)
+            peer.ring()
+            while box.jobs()[0]["iterations"] != 3:
+                time.sleep(0.001)
+            child = os.fork()
+            if child == 0:
+                os._exit(asked(Peer(box.path), "hello", device="cpu")["device"] != "cpu:1")
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+        as_stranger(attack)
