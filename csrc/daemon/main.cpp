@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "csrc/daemon/config/options.h"
+#include "csrc/daemon/process/out_of_memory.h"
 #include "csrc/daemon/run.h"
 
 int main(int argc, char** argv) {
+  gpushare::daemon::end_clearly_without_memory();
   constexpr int kWrongUse = 2;
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const auto parsed = gpushare::daemon::parse_command_line(arguments);

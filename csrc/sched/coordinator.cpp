@@ -219,6 +219,11 @@ std::vector<JobId> Coordinator::order(std::size_t n) const {
 
 std::size_t Coordinator::num_jobs() const { return impl_->table().jobs.size(); }
 
+std::optional<std::uint32_t> Coordinator::paused_by(JobId job) const {
+  const Job* const found = impl_->table().find(job);
+  return found == nullptr ? std::nullopt : found->settings.paused_by;
+}
+
 std::size_t Coordinator::num_sharing(JobId job) const {
   const Job* const found = impl_->table().find(job);
   return found == nullptr ? 0 : sched::num_sharing(impl_->table(), *found);

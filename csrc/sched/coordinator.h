@@ -70,6 +70,8 @@ class Coordinator {
   [[nodiscard]] Snapshot snapshot(Nanos now) const;
   // The row of one job. Nothing: there is no such job.
   [[nodiscard]] std::optional<JobRow> row(JobId job, Nanos now) const;
+  // The user who has paused it. Nothing: it is not paused, or there is no such job.
+  [[nodiscard]] std::optional<std::uint32_t> paused_by(JobId job) const;
   // "waits for 3's boundary, at most 0.9 s"; what `gpushare status` and the 5 s line say.
   [[nodiscard]] std::string explain(JobId job, Nanos now) const;
   // Nothing: there is no such job.

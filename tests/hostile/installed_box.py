@@ -98,6 +98,9 @@ class InstalledBox:
             is_ready = self._holder.stdout.readline() == "ready\n"
             assert is_ready, self._holder.stderr.read()
             self.run("install", "-m", "755", str(DAEMON), PROGRAM)
+            # The box has a copy of /etc. A lock that was there is of a program outside, or of one
+            # that was killed, and nobody in the box would ever take it away.
+            self.run("sh", "-c", "rm -f /etc/passwd.lock /etc/*shadow.lock /etc/group.lock")
             for user in USERS:
                 self.run("useradd", "--no-create-home", user)
         except AssertionError:
@@ -126,8 +129,13 @@ class InstalledBox:
         return ended
 
     def admin(self, *words: str) -> str:
-        """Runs `gpushare admin` there, and returns what it printed."""
-        return self.run(sys.executable, "-m", "gpushare", "admin", *words).stdout
+        """Runs `gpushare admin` there, and returns what it printed.
+
+        The command sees no process of the machine. Users of another box that exists meanwhile have
+        the same numbers, and the removal of one would be refused because of their processes.
+        """
+        alone = ("unshare", "--pid", "--fork", "--mount-proc")
+        return self.run(*alone, sys.executable, "-m", "gpushare", "admin", *words).stdout
 
     def install(self, *more: str) -> str:
         """Installs the service for the group."""

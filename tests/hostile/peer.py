@@ -149,7 +149,7 @@ class Peer:
         """Becomes a job, if the coordinator says so."""
         answer = self.ask(self.message("hello", **changes))
         if answer is not None and answer["type"] == "welcome":
-            self._address["job"] = answer["job"]
+            self._address |= {key: answer[key] for key in ("job", "device")}
         return answer
 
     def register(self, **changes: Any) -> Message | None:

@@ -32,9 +32,12 @@ class SharedBox:
         self.path = str(folder / "sock")
         self.log = folder / "log"
         words = ["--socket", self.path, "--mode", mode, "--capacity", "128MiB"]
-        words += ["--log-file", str(self.log), "--linger-s", "never", *more]
-        self._process = subprocess.Popen([str(DAEMON), *words])
+        self._words = [*words, "--log-file", str(self.log), "--linger-s", "never", *more]
         self.client = CoordinatorClient([self.path])
+        self._start()
+
+    def _start(self) -> None:
+        self._process = subprocess.Popen([str(DAEMON), *self._words])
         end = time.monotonic() + PATIENCE_SECONDS
         while not self.answers():
             assert self._process.poll() is None, "it ended at its start"
@@ -60,7 +63,7 @@ class SharedBox:
 
     def num_jobs(self) -> int:
         """How many jobs the coordinator serves."""
-        return sum(len(device["jobs"]) for device in self.client.status()["devices"])
+        return len(self.jobs())
 
     def is_alive(self) -> bool:
         """Whether the coordinator's process has not ended."""
@@ -77,6 +80,20 @@ class SharedBox:
     def log_bytes(self) -> int:
         """The size of the coordinator's log and of the older log that it has put aside."""
         return sum(file.stat().st_size for file in self.log.parent.glob("log*"))
+
+    def wait_until_it_ends(self) -> int:
+        """Waits for an end that the coordinator comes to by itself; its exit code."""
+        return self._process.wait(PATIENCE_SECONDS)
+
+    def crash(self) -> None:
+        """Kills the coordinator, and starts the next one at the same socket."""
+        self._process.kill()
+        self._process.wait(PATIENCE_SECONDS)
+        self._start()
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """The rows of all jobs in the coordinator's status."""
+        return [job for device in self.client.status()["devices"] for job in device["jobs"]]
 
     def end(self) -> None:
         """Ends the coordinator, and waits for its end."""

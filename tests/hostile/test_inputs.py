@@ -35,10 +35,10 @@ def box() -> Iterator[SharedBox]:
         assert box.num_jobs() == 0
         assert box.num_descriptors() <= before[0] + MOST_SPARE_DESCRIPTORS
         assert box.resident_bytes() < before[1] + MOST_GROWTH_BYTES
-        as_stranger(lambda: _be_served(box))
+        as_stranger(lambda: be_served(box))
 
 
-def _be_served(box: SharedBox) -> None:
+def be_served(box: SharedBox) -> None:
     peer = Peer(box.path)
     answer = peer.hello()
     assert answer is not None

@@ -122,6 +122,22 @@ def test_script_without_its_python(tmp_path: Path) -> None:
     assert "gpushare run -- python train.py --lr 1" in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("#!/gone/python\n", "the interpreter that its first line names is not there"),
+        ("text", "it is no program for this machine, and no script that names its interpreter"),
+    ],
+)
+def test_a_program_that_cannot_start(tmp_path: Path, text: str, why: str) -> None:
+    """A script whose environment was removed: the kernel says that the script is not there."""
+    program = tmp_path / "train"
+    program.write_text(text)
+    program.chmod(0o700)
+    ended = _run("--", str(program), cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (1, f"gpushare: cannot run {program}: {why}\n")
+
+
 def test_bad_option_is_exit_2_before_the_program_starts(tmp_path: Path) -> None:
     ended = _run("--priority", "urgent", "--", sys.executable, "-c", "print(1)", cwd=tmp_path)
     assert (ended.returncode, ended.stdout) == (2, "")

@@ -4,6 +4,7 @@ import errno
 import math
 import os
 import stat
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -249,6 +250,21 @@ def test_refuses_a_bad_file_naming_it(tmp_path, text, said):
         load({"GPUSHARE_CONFIG": str(path)})
     assert str(path) in str(caught.value)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_file_without_end_is_refused_before_it_is_read(tmp_path, kind):
+    """Each command and each job waited for the writer of such a pipe."""
+    path = tmp_path / "pipe" if kind == "pipe" else Path("/dev/zero")
+    if kind == "pipe":
+        os.mkfifo(path)
+    with pytest.raises(ConfigError) as caught:
+        load({"GPUSHARE_CONFIG": str(path)})
+    assert str(caught.value) == (
+        f"{path} is a pipe or a device, and no file of settings: name a plain file, or /dev/null "
+        "for no settings"
+    )
+    assert load({"GPUSHARE_CONFIG": os.devnull}) == Config()
 
 
 def test_a_table_where_a_value_is_expected_is_not_followed(tmp_path):

@@ -103,6 +103,28 @@ def test_strange_answers_are_unreachable_coordinators(
         CoordinatorClient([fake.path]).status()
 
 
+@pytest.mark.parametrize(
+    ("report", "why"),
+    [
+        ("{}", 'the field "devices" is missing'),
+        ('{"devices": 3}', "a value in it is of another kind than it should be"),
+        ("{", "it is no JSON"),
+        (60_000 * "[", "it is nested too deeply"),
+    ],
+)
+def test_a_strange_answer_is_described_in_words(tmp_path: Path, report: str, why: str) -> None:
+    """The text ended with the exception as Python writes it, such as KeyError('devices')."""
+    answer = {"v": 1, "type": "status_report", "report": report}
+    with (
+        FakeCoordinator(tmp_path / "sock", answer) as fake,
+        pytest.raises(CoordinatorUnreachable) as caught,
+    ):
+        CoordinatorClient([fake.path]).status()
+    assert str(caught.value) == (
+        f"what listens at {fake.path} is no coordinator of protocol 1, by its answer: {why}"
+    )
+
+
 def test_permission_denied_names_the_group(tmp_path: Path) -> None:
     path = tmp_path / "sock"
     path.touch()

@@ -6,6 +6,8 @@
 // its values. A user who does not exist on this machine is a warning.
 #include "csrc/daemon/config/config_file.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -39,8 +41,7 @@ constexpr std::array<std::string_view, 2> kOthersKeys{"host.per_user", "host.pin
 constexpr std::array<std::string_view, 7> kOurTables{"accounts", "coordinator", "host",       "log",
                                                      "device",   "device.cpu",  "device.cuda"};
 constexpr std::string_view kJobsTable = "job";
-// A longer file is no file of settings. GPUSHARE_CONFIG may name a device by mistake, which has no
-// end.
+// A longer file is no file of settings. GPUSHARE_CONFIG may name a log by mistake.
 constexpr std::size_t kMostFileBytes = std::size_t{1} << 20;
 
 // The edit distance: how many letters have to be changed, added or left out to make one word of the
@@ -81,6 +82,22 @@ std::string suggestion(std::string_view unknown) {
     nearest = setting.key;
   }
   return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
+}
+
+// A pipe is refused before it is opened, since that would wait for its writer, and so is a device,
+// which may have no end. /dev/null stands for no settings. Of a path that cannot be looked at, the
+// open that follows says why.
+Status check_is_file(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) return {};
+  struct stat null{};
+  const bool is_null =
+      S_ISCHR(info.st_mode) && ::stat("/dev/null", &null) == 0 && info.st_rdev == null.st_rdev;
+  if (is_null) return {};
+  return {StatusCode::kInvalidArgument,
+          path +
+              " is a pipe or a device, and no file of settings: name a plain file, or /dev/null "
+              "for no settings"};
 }
 
 // A scalar as a command line would spell it; nothing for arrays, tables and dates.
@@ -210,6 +227,7 @@ Status read_config_text(const std::string& text, const std::string& path, Daemon
 
 // A default file may be missing; one that the user has named may not.
 Status read_config_file(const std::string& path, bool must_exist, DaemonOptions& options) {
+  GS_RETURN_IF_ERROR(check_is_file(path));
   std::ifstream file(path);
   if (!file) {
     if (!must_exist && (errno == ENOENT || errno == ENOTDIR)) return {};

@@ -22,6 +22,7 @@
 #include <charconv>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -87,6 +88,16 @@ bool has_open(const std::string& process, std::uint32_t inode) {
     if (std::filesystem::read_symlink(fds->path(), gone) == wanted) return true;
   }
   return false;
+}
+
+// Whether the process has other mounts than this one, as in another container. The same path is
+// then another file there. A process that may not be looked at counts as one of here.
+bool has_other_mounts(std::int32_t pid) {
+  std::error_code error;
+  const auto own = std::filesystem::read_symlink("/proc/self/ns/mnt", error);
+  if (error) return false;
+  const auto its = std::filesystem::read_symlink(fmt::format("/proc/{}/ns/mnt", pid), error);
+  return !error && its != own;
 }
 
 // The coordinator behind a claim. Empty if the claim names no process of its user.
@@ -169,9 +180,9 @@ std::optional<OtherCoordinator> find_of_socket(const std::string& device,
     // A claim has room for only so much of a path, so a cut path counts if the rest agrees.
     const bool is_whole = other.socket == socket_path;
     const bool is_cut = name_of(device, other.pid, socket_path).size() > kLongestName;
-    if (!other.stranger &&
-        (is_whole || (is_cut && !other.socket.empty() && socket_path.starts_with(other.socket))))
-      return std::move(other);
+    const bool is_same =
+        is_whole || (is_cut && !other.socket.empty() && socket_path.starts_with(other.socket));
+    if (!other.stranger && is_same && !has_other_mounts(other.pid)) return std::move(other);
   }
   return std::nullopt;
 }

@@ -44,7 +44,8 @@ std::vector<OtherCoordinator> coordinators_among(const std::vector<ipc::Abstract
 // "another coordinator, pid 7, socket /run/sock, has this device (cpu)".
 std::string warning_text(const OtherCoordinator& other, const std::string& device);
 
-// Ours that has this device and listens, or should listen, at this socket.
+// Ours that has this device and listens, or should listen, at this socket. A coordinator with other
+// mounts (another container) has another file at that path, and is not meant.
 std::optional<OtherCoordinator> find_of_socket(const std::string& device,
                                                const std::string& socket_path);
 // Has the coordinator of this pidfd look for its socket, and make it again. One that is ending does

@@ -1,6 +1,8 @@
 // The jobs of this coordinator as text, for the one after a crash: a header, the epoch, the policy
-// if it was set by hand, and a line for each job. A line that cannot be read makes the whole file
-// unusable (kProtocol), and the next coordinator begins without it.
+// if it was set by hand, a line for each job, and behind it one line more if that job is paused. A
+// line that cannot be read makes the whole file unusable (kProtocol), and the next coordinator
+// begins without it. A coordinator of an earlier version knows no pauses: while a job is paused, it
+// begins without the file.
 #include "csrc/daemon/files/state_file.h"
 
 #include <unistd.h>
@@ -38,6 +40,16 @@ bool read_job(const std::string& line, KnownJob& job) {
   return is_read;
 }
 
+// The job is that of the line before.
+bool read_pause(const std::string& line, std::vector<KnownJob>& jobs) {
+  std::istringstream words(line);
+  std::string word;
+  std::uint32_t uid = 0;
+  if (!(words >> word >> uid) || word != "paused_by" || jobs.empty()) return false;
+  jobs.back().paused_by = uid;
+  return true;
+}
+
 bool read_policy(const std::string& line, std::string& policy) {
   std::istringstream words(line);
   std::string word;
@@ -65,7 +77,7 @@ Result<std::optional<CoordinatorState>> read_state_file(const std::string& path)
     return fail(StatusCode::kProtocol, path + ": not a file of jobs");
   }
   while (std::getline(file, line)) {
-    if (read_policy(line, state.policy)) continue;
+    if (read_policy(line, state.policy) || read_pause(line, state.jobs)) continue;
     KnownJob job;
     if (!read_job(line, job)) return fail(StatusCode::kProtocol, path + ": bad line: " + line);
     state.jobs.push_back(job);
@@ -81,6 +93,7 @@ Status write_state_file(const std::string& path, const CoordinatorState& state) 
     text += fmt::format("job {} {}", job.pid, job.start_ticks);
     if (!job.account.empty()) text += " " + job.account;
     text += '\n';
+    if (job.paused_by.has_value()) text += fmt::format("paused_by {}\n", *job.paused_by);
   }
   return write_text_file(path, text);
 }

@@ -3,8 +3,10 @@
 // Holders go on when a coordinator dies. The next one must not grant a lease before they have told
 // it what they hold, so it has to know whom to wait for. Text, one job a line with its start time,
 // since a pid alone may be somebody else's by then. Rewritten by rename: a reader sees one version
-// or the other. Beside them the policy, if it was changed by hand. What it does not do: it holds no
-// decision and no bytes; those come from the jobs, and so does what was changed of them.
+// or the other. Beside them the policy, if it was changed by hand, and which jobs are paused, and
+// by whom: a job is not believed in that, since it could name another user, or end a pause. What it
+// does not do: it holds no decision and no bytes; those come from the jobs, and so does what else
+// was changed of them.
 //
 // With a job stands its account, as it is if nobody ever hears of the job again; so do accounts of
 // jobs that have ended and are not in the journal yet. A coordinator of an earlier version reads
@@ -23,7 +25,8 @@ namespace gpushare::daemon {
 struct KnownJob {
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;
-  std::string account = {};  // a line (account.h); empty: none
+  std::string account = {};                     // a line (account.h); empty: none
+  std::optional<std::uint32_t> paused_by = {};  // the user; nothing: it is not paused
   bool operator==(const KnownJob&) const = default;
 };
 

@@ -52,8 +52,10 @@ struct JobEntry {
   std::int64_t began_unix_ns = 0;
   bool has_unregistered = false;
   std::optional<Nanos> lost_at;
-  LastPage last_page = {};        // of a registration that has ended
-  std::string kept_account = {};  // for the state file (state_file.h); empty: none
+  LastPage last_page = {};  // of a registration that has ended
+  // For the state file (state_file.h): its account (empty: none), and who has paused it.
+  std::string kept_account = {};
+  std::optional<std::uint32_t> paused_by = {};
   // After the descriptors they watch: these end first.
   ipc::EventLoop::Watch pid_watch;
   ipc::EventLoop::Watch event_watch;

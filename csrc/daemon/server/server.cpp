@@ -166,7 +166,7 @@ Status Server::Impl::begin() {
 void Server::Impl::write_state() {
   CoordinatorState state{.epoch = epoch_, .jobs = {}, .policy = policy_};
   for (const auto& [id, entry] : jobs_.entries()) {
-    state.jobs.push_back({entry.pid, entry.start_ticks, entry.kept_account});
+    state.jobs.push_back({entry.pid, entry.start_ticks, entry.kept_account, entry.paused_by});
   }
   for (const auto& more : {expected_.jobs(), accounts_on_their_way()})
     state.jobs.insert(state.jobs.end(), more.begin(), more.end());

@@ -110,7 +110,7 @@ std::vector<KnownJob> Server::Impl::accounts_on_their_way() const {
   std::vector<KnownJob> jobs;
   if (!accounts_) return jobs;
   for (auto& [pid, line] : accounts_->waiting())
-    jobs.push_back({pid, 0, std::move(line)});
+    jobs.push_back({pid, 0, std::move(line), std::nullopt});
   return jobs;
 }
 

@@ -54,6 +54,15 @@ sched::CoordinatorOptions coordinator_options(const DaemonOptions& options,
   return result;
 }
 
+// Work beyond this counts as this much. A job may say any number of iterations, and the times of
+// many jobs are added up.
+constexpr Nanos kMostWork = seconds(7 * 24 * 3600);
+
+Nanos work_of(Nanos iteration, std::uint64_t count) {
+  const auto most = static_cast<std::uint64_t>(kMostWork / iteration);
+  return iteration * static_cast<std::int64_t>(std::min(count, most));
+}
+
 // The job's memory and the time that it still runs, as far as they are known. A job that has not
 // run yet counts with the memory that it holds.
 host::JobLoad load_of(const sched::JobRow& row) {
@@ -62,8 +71,7 @@ host::JobLoad load_of(const sched::JobRow& row) {
   const std::uint64_t total = row.settings.iterations_total;
   if (total == 0 || row.iteration <= Nanos{0}) return load;
   const std::uint64_t left = total - std::min(total, row.usage.iterations);
-  load.work = {.left = row.iteration * static_cast<std::int64_t>(left),
-               .whole = row.iteration * static_cast<std::int64_t>(total)};
+  load.work = {.left = work_of(row.iteration, left), .whole = work_of(row.iteration, total)};
   return load;
 }
 

@@ -88,8 +88,10 @@ class Server::Impl {
   // server_messages.cpp
   void handle(Session& session, wire::JobMessage message);
   bool handle_question(Session& session, const wire::JobMessage& message);
-  void handle_of_job(Session& session, const wire::JobMessage& message);
+  void handle_of_job(Session& session, wire::JobMessage message);
   void observe_before_need(JobEntry& entry);
+  static void correct_pause(const JobEntry& entry, wire::Register& wish);
+  void note_pauses();
   void reply(Session& session, const wire::CoordinatorMessage& message);
   void handle_status(Session& session, const wire::StatusRequest& request);
   void handle_stop(Session& session, bool force);

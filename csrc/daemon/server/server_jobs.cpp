@@ -208,6 +208,7 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
   linger_timer_.cancel();
   if (auto known = expected_.take(pid)) {
     entry->kept_account = std::move(known->account);
+    entry->paused_by = known->paused_by;
     expect_no_more(pid, entry->conductor);
   }
   write_state();

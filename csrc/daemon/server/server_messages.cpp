@@ -38,7 +38,7 @@ void Server::Impl::handle(Session& session, wire::JobMessage message) {
   if (auto* hello = std::get_if<wire::Hello>(&message)) {
     return on_hello(session, std::move(*hello));
   }
-  if (!handle_question(session, message)) handle_of_job(session, message);
+  if (!handle_question(session, message)) handle_of_job(session, std::move(message));
 }
 
 // Answers what the command line asks. false: the message is none of that kind. On a job's
@@ -67,7 +67,7 @@ bool Server::Impl::handle_question(Session& session, const wire::JobMessage& mes
 
 // Messages that only a job sends. An Unregister ends the registration, and with it the page; the
 // process keeps its entry and its room, since its memory is still there.
-void Server::Impl::handle_of_job(Session& session, const wire::JobMessage& message) {
+void Server::Impl::handle_of_job(Session& session, wire::JobMessage message) {
   JobEntry* entry = jobs_.find(session.job());
   if (entry == nullptr) {
     refuse(session, "the first message of a job must be hello");
@@ -78,7 +78,7 @@ void Server::Impl::handle_of_job(Session& session, const wire::JobMessage& messa
   Conductor& conductor = *entry->conductor;
   conductor.look(*entry);
   if (session.is_broken()) return;
-  if (const auto* wish = std::get_if<wire::Register>(&message)) {
+  if (auto* wish = std::get_if<wire::Register>(&message)) {
     if (const Status status = check_gang(*entry, wish->of.gang); !status.ok())
       return refuse(session, status.message());
     entry->address.gang = wish->of.gang;
@@ -89,14 +89,17 @@ void Server::Impl::handle_of_job(Session& session, const wire::JobMessage& messa
     // Before the answer: a job that knows it is registered has an account whatever happens.
     entry->kept_account = account_if_lost(*entry, *wish);
     write_state();
+    correct_pause(*entry, *wish);
   }
   if (std::holds_alternative<wire::Need>(message)) observe_before_need(*entry);
   if (session.is_broken()) return;
   conductor.feed(entry->id, message);
+  if (std::holds_alternative<wire::Register>(message)) note_pauses();
   if (std::holds_alternative<wire::Unregister>(message)) {
     conductor.forget_waiting(*entry);
     entry->end_registration();
     entry->has_unregistered = true;
+    note_pauses();
     share_profiles(conductor);
   }
 }
@@ -164,7 +167,29 @@ sched::Requester Server::Impl::requester_of(const Session& session) {
 void Server::Impl::handle_set(Session& session, const wire::Set& set) {
   const Status status = conductor_of(set.job).set(set.job, set.changes, requester_of(session));
   if (!status.ok()) return refuse(session, status.message());
+  note_pauses();
   reply(session, wire::StatusReport{report()});
+}
+
+// What a job says of its pause is a claim. If the coordinator before kept one, that one counts,
+// whoever it is by. Otherwise the job may say that it is paused, and then its own user has done it,
+// who may resume it as well.
+void Server::Impl::correct_pause(const JobEntry& entry, wire::Register& wish) {
+  if (wish.paused_by.has_value()) wish.paused_by = entry.uid;
+  if (entry.paused_by.has_value()) wish.paused_by = entry.paused_by;
+}
+
+// Keeps who has paused which job for the next coordinator. Called after each message that may
+// change that; a change of one job may be one of its whole gang.
+void Server::Impl::note_pauses() {
+  bool is_new = false;
+  for (auto& [id, entry] : jobs_.entries()) {
+    if (entry.registered_at == Nanos{}) continue;  // what was kept before still waits for it
+    const auto now = entry.conductor->coordinator().paused_by(id);
+    is_new = is_new || now != entry.paused_by;
+    entry.paused_by = now;
+  }
+  if (is_new) write_state();
 }
 
 // The policy concerns all users, so only the coordinator's owner and root may change it. It is kept

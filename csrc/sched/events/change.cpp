@@ -1,9 +1,9 @@
 // What a person may change of a running job, and what follows.
 //
 // A change is refused as a whole, or made as a whole, in this order: whose job it is, whether its
-// numbers are possible, what the coordinator's owner allows this user to set, and whether the job's
-// live memory fits under the new limit. Only what the change asks for is held against the user's
-// caps. So a job keeps what the owner gave it by hand.
+// numbers are possible, what the coordinator's owner allows this user to set, whether it ends a
+// pause of somebody else, and whether the job's live memory fits under the new limit. Only what the
+// change asks for is held against the user's caps. So a job keeps what the owner gave it by hand.
 //
 // All jobs of a gang are changed together, since none of them can go on without the others.
 //
@@ -36,6 +36,15 @@ Status check_right(const Job& job, const Requester& by) {
   if (by.may_change_all || by.uid == job.who.uid) return {};
   return refuse(
       fmt::format("user {} may not change job {} of user {}", by.uid, label(job), job.who.uid));
+}
+
+// Whoever may change all jobs has a reason to pause one, and the job's own user may not end that.
+Status check_resume(const Job& job, const wire::Changes& changes, const Requester& by) {
+  const bool is_resume = !changes.is_paused.value_or(true);
+  if (!is_resume || by.may_change_all || job.settings.paused_by.value_or(by.uid) == by.uid)
+    return {};
+  return refuse(fmt::format("user {} may not resume job {}, which user {} has paused", by.uid,
+                            label(job), *job.settings.paused_by));
 }
 
 // Whether a user may set so much himself. Whoever owns the coordinator may give more.
@@ -100,7 +109,8 @@ void change_class(Step& step, Job& job, wire::Priority priority) {
 // resumed.
 void pause(Step& step, Job& job, std::uint32_t by) {
   if (!job.settings.is_paused()) job.settings.paused_at = step.now();
-  job.settings.paused_by = by;
+  // The pause of another user stays his, or the job's own user could take it over and end it.
+  if (!job.settings.is_paused() || by != job.who.uid) job.settings.paused_by = by;
   step_aside(step, job);
 }
 
@@ -187,6 +197,7 @@ Status change_job(Step& step, JobId id, const wire::Changes& changes, const Requ
   if (all.empty()) all = {id};
   for (const JobId each : all) {
     const Job& member = std::as_const(step).table().at(each);
+    GS_RETURN_IF_ERROR(check_resume(member, changes, by));
     GS_RETURN_IF_ERROR(check_limit(member, new_hard_limit(member, changes)));
   }
   step.decide(id, "set", text_of(*job, changes, by.uid));

@@ -102,11 +102,16 @@ void Job::arrive(std::uint64_t number, Nanos device_began, Nanos now) {
   served.recent = BusyMeter(device_began);
 }
 
-// What a person changed was changed of these iterations.
+// What a person changed was changed of these iterations. A pause by another user than the job's own
+// stays, since the job could otherwise end it by registering again.
 void Job::end_iterations() {
   is_registered_ = false;
   settings.changes = {};
-  settings.paused_by.reset();
+  if (settings.is_paused() && *settings.paused_by != who.uid) {
+    settings.changes.is_paused = true;
+  } else {
+    settings.paused_by.reset();
+  }
 }
 
 void Job::park(Nanos now) {

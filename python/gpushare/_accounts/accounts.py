@@ -77,10 +77,10 @@ class Accounts:
             job: At least four digits of the id, or the number or name that ``status`` showed.
         """
         query = (
-            "SELECT * FROM jobs WHERE (length(?1) >= 4 AND substr(id, 1, length(?1)) = ?1)"
-            " OR CAST(job AS TEXT) = ?1 OR name = ?1 ORDER BY end_ns, id"
+            "SELECT * FROM jobs WHERE (length(?) >= 4 AND substr(id, 1, length(?)) = ?)"
+            " OR CAST(job AS TEXT) = ? OR name = ? ORDER BY end_ns, id"
         )
-        return [_job(row) for row in self._database.select(query, (job,))]
+        return [_job(row) for row in self._database.select(query, [job] * 5)]
 
     def usage(self, by: str, wanted: Filter) -> list[Row]:
         """Returns sums of jobs, with the column ``by`` before ``USAGE_COLUMNS``.

@@ -16,6 +16,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from gpushare._coordinator.faults import describe_fault
 from gpushare._coordinator.peer_trust import check_listener
 from gpushare.errors import CoordinatorUnreachable, GpushareError
 from gpushare.users import with_user_names
@@ -226,7 +227,8 @@ def _read_report(answer: bytes, path: str) -> dict[str, Any]:
         _check_rows(report)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CoordinatorUnreachable(
-            f"what listens at {path} is no coordinator of protocol {PROTOCOL_VERSION}: {error!r}"
+            f"what listens at {path} is no coordinator of protocol {PROTOCOL_VERSION}, by its "
+            f"answer: {describe_fault(error)}"
         ) from error
     return dict(report)
 

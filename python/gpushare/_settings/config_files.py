@@ -7,6 +7,8 @@ quotes counts seconds, or bytes; a time in quotes has a unit.
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,7 +16,7 @@ from gpushare.errors import ConfigError
 
 SYSTEM_FILE = "/etc/gpushare/config.toml"
 MOST_BYTES = 1 << 20
-"""A longer file is no file of settings: GPUSHARE_CONFIG may name a device or a log by mistake."""
+"""A longer file is no file of settings: GPUSHARE_CONFIG may name a log by mistake."""
 
 
 def files(env: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
@@ -35,6 +37,7 @@ def read_table(path: str, *, must_exist: bool) -> dict[str, Any]:
         ConfigError: It cannot be read, or is no TOML.
     """
     try:
+        _check_is_file(path)
         with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
             content = file.read(MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -46,6 +49,19 @@ def read_table(path: str, *, must_exist: bool) -> dict[str, Any]:
     if len(content) > MOST_BYTES:
         raise ConfigError(f"{path} has more than 1 MiB, so it is no file of settings")
     return _parse_toml(content, path)
+
+
+def _check_is_file(path: str) -> None:
+    """Refuses a pipe, whose opening would wait for its writer, and a device, which may not end."""
+    kind = os.stat(path)  # noqa: PTH116 - pathlib costs start-up time
+    if stat.S_ISREG(kind.st_mode) or stat.S_ISDIR(kind.st_mode):
+        return
+    if stat.S_ISCHR(kind.st_mode) and kind.st_rdev == os.stat(os.devnull).st_rdev:  # noqa: PTH116
+        return
+    raise ConfigError(
+        f"{path} is a pipe or a device, and no file of settings: name a plain file, or /dev/null "
+        "for no settings"
+    )
 
 
 def _parse_toml(content: bytes, path: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ PYTHONPATH.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -105,8 +106,17 @@ def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     try:
         os.execvpe(command[0], command, environment)
     except OSError as error:
-        print(f"gpushare: cannot run {command[0]}: {error.strerror}", file=sys.stderr)
+        print(f"gpushare: cannot run {command[0]}: {_why_not(error)}", file=sys.stderr)
         raise typer.Exit(ExitCode.ERROR) from error
+
+
+def _why_not(error: OSError) -> str:
+    """Why a program that is there cannot be run. The kernel's own words mislead in two cases."""
+    if error.errno == errno.ENOENT:
+        return "the interpreter that its first line names is not there"
+    if error.errno == errno.ENOEXEC:
+        return "it is no program for this machine, and no script that names its interpreter"
+    return str(error.strerror)
 
 
 def check_command(command: list[str]) -> None:

@@ -1,5 +1,7 @@
 #include "csrc/daemon/config/config_file.h"
 
+#include <sys/stat.h>
+
 #include <ostream>
 #include <string>
 
@@ -8,6 +10,8 @@
 
 #include "csrc/daemon/config/user_settings.h"
 #include "csrc/wire/priority.h"
+
+#include "tests/cpp/support/daemon_process.h"
 
 namespace gpushare::daemon {
 namespace {
@@ -226,6 +230,22 @@ TEST(ConfigFile, AFileThatMustExistDoes) {
   const Status status = read_config_file("/nonexistent/c.toml", true, options);
   EXPECT_EQ(status.code(), StatusCode::kIo);
   EXPECT_THAT(status.message(), HasSubstr("/nonexistent/c.toml"));
+}
+
+// The daemon waited for the writer of such a pipe.
+TEST(ConfigFile, APipeAndADeviceAreRefused) {
+  const testing::TempFolder folder;
+  const std::string pipe = folder.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {pipe, std::string("/dev/zero")}) {
+    DaemonOptions options;
+    const Status status = read_config_file(path, true, options);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << path;
+    EXPECT_THAT(status.message(),
+                HasSubstr(path + " is a pipe or a device, and no file of settings"));
+  }
+  DaemonOptions options;
+  EXPECT_TRUE(read_config_file("/dev/null", true, options).ok());
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ TEST(StateFile, ReadsWhatWasWritten) {
   for (const CoordinatorState& state :
        {CoordinatorState{7, {}}, CoordinatorState{8, {{42, 1000}, {43, 2000}}},
         CoordinatorState{9, {{42, 1000}}, "rr"}, CoordinatorState{9, {}, "rr"},
-        CoordinatorState{9, {{42, 1000, R"({"name": "two  words "})"}, {43, 2000}}, "rr"}}) {
+        CoordinatorState{9, {{42, 1000, R"({"name": "two  words "})"}, {43, 2000}}, "rr"},
+        CoordinatorState{9, {{42, 1000, R"({"name": "a"})", 0}, {43, 2000, "", 1001}}, "rr"}}) {
     ASSERT_TRUE(write_state_file(path, state).ok());
     const auto read = read_state_file(path);
     ASSERT_TRUE(read.has_value() && read->has_value());
@@ -55,7 +56,8 @@ TEST(StateFile, OtherTextIsRefused) {
        {"", "nonsense", "gpushare-jobs 2\nepoch 1\n", "gpushare-jobs 1\n",
         "gpushare-jobs 1\nepoch x\n", "gpushare-jobs 1\nepoch 1\njob 5\n",
         "gpushare-jobs 1\nepoch 1\njob -5 3\n", "gpushare-jobs 1\nepoch 1\ntask 5 3\n",
-        "gpushare-jobs 1\nepoch 1\njob 5 3\njob x"}) {
+        "gpushare-jobs 1\nepoch 1\njob 5 3\njob x", "gpushare-jobs 1\nepoch 1\npaused_by 3\n",
+        "gpushare-jobs 1\nepoch 1\njob 5 3\npaused_by root\n"}) {
     testing::write_file(path, text);
     const auto read = read_state_file(path);
     ASSERT_FALSE(read.has_value()) << text;

@@ -12,6 +12,7 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any
 
+from gpushare._coordinator.faults import describe_fault
 from gpushare.cli._targets.coordinators import Answer, DeviceSockets, without_doubles
 from gpushare.cli.dashboard.rows import device_row, printable_all
 from gpushare.cli.dashboard.timeline import WINDOW_SECONDS, Timeline
@@ -117,7 +118,7 @@ class Feed:
                     {"device": "", "text": f"warning: {row['text']}"} for row in report["warnings"]
                 ]
             except _NO_REPORT as error:
-                text = f"the report lacks what is expected of it: {error!r}"
+                text = f"the report lacks what is expected of it: {describe_fault(error)}"
                 notes.append({"device": answer.sockets.device, "text": text})
         alive = {device["key"] for device in devices}
         self._timelines = {key: each for key, each in self._timelines.items() if key in alive}
