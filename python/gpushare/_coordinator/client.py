@@ -226,7 +226,8 @@ def _read_report(answer: bytes, path: str) -> dict[str, Any]:
         _check_rows(report)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CoordinatorUnreachable(
-            f"what listens at {path} is no coordinator of protocol {PROTOCOL_VERSION}: {error!r}"
+            f"what listens at {path} is no coordinator of protocol {PROTOCOL_VERSION}: its answer "
+            "cannot be read. It may be of another version, which gpushare doctor says"
         ) from error
     return dict(report)
 

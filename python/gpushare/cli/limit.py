@@ -31,5 +31,5 @@ def limit(
         raise typer.BadParameter(str(error)) from error
     row = change_job(job, device, changes)
     size_bytes = changes["memory_limit_bytes"]
-    said = format_bytes(size_bytes) if size_bytes else "no limit"
+    said = f"at most {format_bytes(size_bytes)}" if size_bytes else "no limit"
     print(f"{label(row)}: {said}, it holds {format_bytes(row['room_bytes'])} now")

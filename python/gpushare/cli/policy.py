@@ -11,7 +11,7 @@ from gpushare._settings import config
 from gpushare._settings.settings import POLICIES
 from gpushare.cli._options.settings import check_policy
 from gpushare.cli._targets.completion import complete_policies
-from gpushare.cli._targets.coordinators import ask_each, find_sockets
+from gpushare.cli._targets.coordinators import ask_each, find_sockets, find_whole
 from gpushare.errors import CoordinatorUnreachable
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ def policy(
         return client.set_policy(name) if name else client.status()
 
     try:
-        answers = ask_each(find_sockets(config.load(), device), ask)
+        find = find_whole if name else find_sockets
+        answers = ask_each(find(config.load(), device), ask)
     except CoordinatorUnreachable:
         if as_json:
             print(json.dumps({"schema_version": 1, "devices": []}))

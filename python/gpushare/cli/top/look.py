@@ -12,6 +12,7 @@ from gpushare.cli._targets.coordinators import (
     NO_SOCKETS,
     Answer,
     find_sockets,
+    lacking_text,
     merge_reports,
     without_doubles,
 )
@@ -144,7 +145,7 @@ def _checked(asked: Asked) -> Asked:
         for warning in asked.report["warnings"]:
             _check(warning, _OF_WARNING)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        return Asked(asked.sockets, None, f"the report lacks what is expected of it: {error!r}")
+        return Asked(asked.sockets, None, lacking_text(error))
     return asked
 
 
