@@ -56,12 +56,15 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     capacity: Annotated[str | None, typer.Option(help="Device memory for all jobs.")] = None,
     policy: Annotated[
         str | None,
-        typer.Option(help=f"Of {', '.join(POLICIES)}.", autocompletion=complete_policies),
+        typer.Option(help=f"One of {', '.join(POLICIES)}.", autocompletion=complete_policies),
     ] = None,
     min_quantum: Annotated[str | None, typer.Option(help="The shortest lease, as 250ms.")] = None,
-    max_wait: Annotated[str | None, typer.Option(help="The ceiling on waiting.")] = None,
+    max_wait: Annotated[
+        str | None, typer.Option(help="How long the last in line should wait for a turn, as 10s.")
+    ] = None,
     memory_wait: Annotated[
-        str | None, typer.Option(help="How long to wait for room before out of memory.")
+        str | None,
+        typer.Option(help="How long an allocation waits for room before it fails, as 10min."),
     ] = None,
     switch_loss: Annotated[
         float | None, typer.Option(help="The part of the time that switching may cost.")
@@ -69,15 +72,18 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     num_lanes: Annotated[
         int | None, typer.Option(help="How many jobs may run at the same time, if they fit.")
     ] = None,
-    host_budget: Annotated[str | None, typer.Option(help="The most that may be spilled.")] = None,
+    host_budget: Annotated[
+        str | None, typer.Option(help="The most that may be spilled to host memory.")
+    ] = None,
     host_ram_budget: Annotated[
-        str | None, typer.Option(help="Of it, in RAM before the spill folder is used.")
+        str | None, typer.Option(help="The part of it that is used in RAM before the spill folder.")
     ] = None,
     spill_dir: Annotated[
         str | None, typer.Option(help="A folder where spilled memory goes; empty for RAM.")
     ] = None,
     linger: Annotated[
-        str | None, typer.Option(help='How long to stay after the last job, or "never" to end.')
+        str | None,
+        typer.Option(help='How long to stay after the last job, as 10s, or "never" for ever.'),
     ] = "never",
 ) -> None:
     """Start a coordinator in the background; it stays until it is stopped."""
@@ -123,9 +129,9 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
 
 def stop(
     force: Annotated[
-        bool, typer.Option("--force", help="Also while jobs are connected; they go on.")
+        bool, typer.Option("--force", help="Stop also while jobs are connected; they go on.")
     ] = False,
-    device: Annotated[str, typer.Option(help="Of all devices only this one's.")] = "",
+    device: Annotated[str, typer.Option(help="Only this device's: cpu, cpu:1 or cuda:UUID.")] = "",
 ) -> None:
     """Stop the coordinator of each device; exit 4 if one has jobs and is not forced."""
     refusals = []
@@ -147,8 +153,10 @@ def stop(
 
 
 def log(
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print what is added.")] = False,
-    device: Annotated[str, typer.Option(help="Of all devices this one's.")] = "",
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on to print what is added.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="Only this device's: cpu, cpu:1 or cuda:UUID.")] = "",
 ) -> None:
     """Print the log of the coordinator that was last started in the background."""
     sockets = find_sockets(config.load(), device)

@@ -21,7 +21,7 @@ def limit(
     job: Annotated[
         str, typer.Argument(help="The job's number, or its name.", autocompletion=complete_own_jobs)
     ],
-    size: Annotated[str, typer.Argument(help='As "1.5GiB", or "none".')],
+    size: Annotated[str, typer.Argument(help='The most device memory, as 1.5GiB, or "none".')],
     device: Annotated[str, typer.Option(help="The job is on this device.")] = "",
 ) -> None:
     """Limit what a running job may hold; what it has beyond that goes back to the others."""

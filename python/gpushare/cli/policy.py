@@ -25,9 +25,13 @@ def add_to(app: typer.Typer) -> None:
 
 def policy(
     name: Annotated[
-        str, typer.Argument(help="The one to use from now on.", autocompletion=complete_policies)
+        str,
+        typer.Argument(
+            help="The policy to use from now on; without it, show it.",
+            autocompletion=complete_policies,
+        ),
     ] = "",
-    device: Annotated[str, typer.Option(help="Of all devices only this one's.")] = "",
+    device: Annotated[str, typer.Option(help="Only this device's: cpu, cpu:1 or cuda:UUID.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Show the policy of each device's coordinator and which there are, or change it."""
