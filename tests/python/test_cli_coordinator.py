@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gpushare.cli.coordinator import read_log
+from gpushare._settings import config
+from gpushare.cli.coordinator import _not_one_log, read_log
 from tests.python.command_line import needs_daemon
 from tests.python.conftest import clean_environment
 from tests.python.fake_coordinator import FakeCoordinator
@@ -40,7 +41,7 @@ def test_start_status_log_stop(tmp_path: Path) -> None:
     try:
         assert (started.returncode, started.stdout) == (
             0,
-            f"coordinator of cpu listens at {socket}\n",
+            f"coordinator of cpu (64.0 MiB) listens at {socket}\n",
         )
         device = json.loads(_gpushare("status", "--json", socket=socket).stdout)["devices"][0]
         assert (device["capacity_bytes"], device["policy"]) == (64 << 20, "rr")
@@ -51,7 +52,11 @@ def test_start_status_log_stop(tmp_path: Path) -> None:
         assert re.fullmatch(line, screen[0])
         again = _gpushare("coordinator", "start", socket=socket)
         assert again.returncode == 4
-        assert "answers at" in again.stderr
+        assert again.stderr == (
+            f"gpushare: a coordinator of cpu (64.0 MiB) answers at {socket} already, and keeps the "
+            "settings that it was started with. To start one with other settings, first: "
+            "gpushare coordinator stop\n"
+        )
         assert f"serves {socket}" in _gpushare("coordinator", "log", socket=socket).stdout
     finally:
         stopped = _gpushare("coordinator", "stop", "--force", socket=socket)
@@ -137,6 +142,15 @@ def test_no_log_says_where_it_looked(tmp_path: Path) -> None:
     ended = _gpushare("coordinator", "log", socket=tmp_path / "sock")
     assert ended.returncode == 1
     assert f"{tmp_path}/coordinator.log" in ended.stderr
+
+
+def test_of_a_service_the_journal_has_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = [tmp_path / "coordinator.log"]
+    assert "journalctl" not in _not_one_log({}, tried)
+    monkeypatch.setattr(config, "SYSTEM_FOLDER", str(tmp_path))
+    assert "service: journalctl -u 'gpushared@*'" in _not_one_log({}, tried)
 
 
 def test_followed_log_yields_what_is_added(tmp_path: Path) -> None:

@@ -109,6 +109,54 @@ def test_json_has_all_devices_in_one_coordinators_form(
     assert [row["pid"] for row in report["unmanaged"]] == [9]
 
 
+@pytest.fixture
+def two(folder: Path) -> Iterator[FakeCoordinator]:
+    """One coordinator of two devices: job 3 is on cpu:0, job 4 on cpu:1."""
+    report = _report("cpu:0", 71, make_job(3, "gpt"))
+    report["devices"] += _report("cpu:1", 71, make_job(4, "vit"))["devices"]
+    report["unmanaged"] = []
+    with FakeCoordinator(folder / "gpushare" / "sock", report) as fake:
+        yield fake
+
+
+@pytest.mark.parametrize("is_socket_said", [True, False])
+def test_of_several_devices_of_one_coordinator_the_named_one_is_shown(
+    folder: Path, two: FakeCoordinator, is_socket_said: bool
+) -> None:
+    more = {"GPUSHARE_SOCKET": two.path} if is_socket_said else {}
+    for device, first, jobs in (("", "CPU 0 ", "gpt,vit"), ("cpu:1", "CPU 1 ", "vit")):
+        option = ["--device", device] if device else []
+        shown = _gpushare(folder, "status", *option, **more).stdout
+        assert shown.startswith(first)
+        assert ("gpt" in shown) == ("gpt" in jobs)
+        listed = _gpushare(folder, "ps", *option, "-o", "name", "--format", "csv,noheader", **more)
+        assert listed.stdout.split() == jobs.split(",")
+    ended = _gpushare(folder, "why", "gpt", "--device", "cpu:1", **more)
+    assert (ended.returncode, ended.stderr.split(".")[0]) == (4, "gpushare: no job is named gpt")
+    once = _gpushare(folder, "top", "--once", "--device", "cpu:1", **more).stdout
+    assert once.startswith("gpushare top   1 job")
+
+
+def test_a_device_that_the_coordinator_lacks_is_said(folder: Path, two: FakeCoordinator) -> None:
+    ended = _gpushare(folder, "status", "--device", "cpu:7")
+    assert ended.returncode == 3
+    assert ended.stderr == (
+        "gpushare: no coordinator has the device cpu:7. The one that answers has cpu:0, cpu:1\n"
+    )
+    assert [request["type"] for request in two.requests] == ["status_request"]
+
+
+@pytest.mark.parametrize("command", [["policy", "rr"], ["coordinator", "stop"]])
+def test_one_of_several_devices_is_not_changed_alone(
+    folder: Path, two: FakeCoordinator, command: list[str]
+) -> None:
+    ended = _gpushare(folder, *command, "--device", "cpu:1")
+    assert ended.returncode == 4
+    assert "has a coordinator in common with other devices (cpu:0, cpu:1)" in ended.stderr
+    assert [request["type"] for request in two.requests] == ["status_request"]
+    assert _gpushare(folder, *command, "--device", "cpu").returncode == 0
+
+
 def test_a_coordinator_of_a_gpu_alone_is_found(folder: Path) -> None:
     with FakeCoordinator(folder / "gpushare" / f"{UUID}.sock", _report(GPU, 72)):
         assert _gpushare(folder, "status").stdout.startswith(f"CUDA {UUID} ")
@@ -214,7 +262,7 @@ def test_start_for_a_cuda_device(folder: Path) -> None:
     assert f"the memory of {GPU} is not known here" in without.stderr
     started = _gpushare(folder, "coordinator", "start", "--device", GPU, "--capacity", "64MiB")
     try:
-        assert started.stdout == f"coordinator of {GPU} listens at {socket}\n"
+        assert started.stdout == f"coordinator of {GPU} (64.0 MiB) listens at {socket}\n"
         report = json.loads(_gpushare(folder, "status", "--json").stdout)
         assert report["devices"][0]["device"] == GPU
         assert str(socket) in _gpushare(folder, "coordinator", "log").stdout

@@ -245,10 +245,12 @@ def test_failed_checksum_process_says_its_last_line() -> None:
 
 
 @pytest.mark.usefixtures("module_is_built")
-def test_doctor_on_this_machine(tmp_path: Path) -> None:
+def test_doctor_on_this_machine_with_a_small_capacity(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[device.cpu]\ncapacity = "16MiB"\n')
     ended = subprocess.run(
         [sys.executable, "-m", "gpushare", "doctor", "--json"],
-        env=clean_environment(socket=str(tmp_path / "none"), config=os.devnull),
+        env=clean_environment(socket=str(tmp_path / "none"), config=str(file)),
         capture_output=True,
         text=True,
         timeout=140,
@@ -258,4 +260,5 @@ def test_doctor_on_this_machine(tmp_path: Path) -> None:
     assert report["schema_version"] == 1
     levels = {finding["name"]: finding["level"] for finding in report["findings"]}
     assert levels["checksum"] == levels["allocator"] == levels["torch"] == "ok", ended.stdout
+    assert "8.0 MiB out and back" in ended.stdout, "no more than the settings allow a job"
     assert ended.returncode == int("fail" in levels.values())

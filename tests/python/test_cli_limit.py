@@ -27,7 +27,7 @@ def test_job_is_found_by_its_name(tmp_path: Path) -> None:
         asked = fake.requests[-1]
     assert (ended.returncode, ended.stdout) == (
         0,
-        "job 4 (vit): 1.5 GiB, it holds 400.0 MiB now\n",
+        "job 4 (vit): at most 1.5 GiB, it holds 400.0 MiB now\n",
     )
     assert (asked["type"], asked["job"], asked["memory_limit_bytes"]) == ("set", 4, 3 << 29)
 

@@ -72,7 +72,16 @@ def test_a_group_is_the_users_own_jobs_in_it(
     assert [json.loads(line)["job"] for line in ended.stdout.splitlines()] == [4, 7]
     assert asked == [{"v": 1, "type": "set", "job": number, **change} for number in (4, 7)]
     assert (empty.returncode, empty.stdout) == (4, "")
-    assert "no job of yours is in the group 'nobody'" in empty.stderr
+    assert "no job of yours is in the group nobody. See: " in empty.stderr
+
+
+def test_a_group_whose_jobs_still_start_is_said(tmp_path: Path) -> None:
+    report = _group_report()
+    report["devices"][0]["jobs"] = [make_job(4, "", state="starting")]
+    with FakeCoordinator(tmp_path / "sock", report) as fake:
+        ended = gpushare("pause", "@sweep", socket=fake.path)
+    assert ended.returncode == 4
+    assert "group sweep; 1 job still starts and has no group yet. See: " in ended.stderr
 
 
 def test_a_refused_job_of_a_group_does_not_hinder_the_others(tmp_path: Path) -> None:

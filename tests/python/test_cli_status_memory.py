@@ -81,6 +81,15 @@ def _report() -> dict[str, Any]:
     return report
 
 
+def test_needs_that_are_not_known_are_no_zeros() -> None:
+    report = _report()
+    nothing = dict.fromkeys(("persistent_bytes", "ephemeral_bytes", "largest_ephemeral_bytes"), 0)
+    report["devices"][0]["admission"] |= nothing | {"jobs_unknown": 1, "fit": "all"}
+    lines = render_memory(report).splitlines()
+    assert lines[1] == "what the jobs need is not known yet"
+    assert not any("fits at once" in line for line in lines)
+
+
 def test_screen_as_drawn() -> None:
     assert render_memory(_report()) == SCREEN
 

@@ -105,7 +105,7 @@ class Config:
     idle_spill_seconds: float | None = None
     """After so long without a lease, and none wanted, the job's memory may be spilled."""
     disable: bool = False
-    """Do nothing at all, for comparisons."""
+    """Run the program on stock torch, as if gpushare were not there."""
     lane_scrub: bool = False
     """Whether memory that the job shares is zeroed when its lease closes."""
     overflow: bool = False

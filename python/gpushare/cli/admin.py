@@ -37,10 +37,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def install(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
-    group: Annotated[str, typer.Option(help="Its members may use the coordinators.")],
+    group: Annotated[str, typer.Option(help="The group whose members may use the coordinators.")],
     device: Annotated[
         list[str] | None,
-        typer.Option(help="cpu or cuda:UUID; several times for several. All GPUs, else cpu."),
+        typer.Option(help="cpu or cuda:UUID; may be repeated. By default all GPUs, or the CPU."),
     ] = None,
     capacity: Annotated[
         str,
@@ -48,7 +48,9 @@ def install(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
             help="Device memory that jobs share. For GPUs the default is the smallest one's memory."
         ),
     ] = "",
-    daemon: Annotated[str, typer.Option(help="The gpushared to run. This package's.")] = "",
+    daemon: Annotated[
+        str, typer.Option(help="The gpushared to run; by default this package's.")
+    ] = "",
     dry_run: Annotated[bool, _DRY] = False,
     root: Annotated[str, _ROOT] = "",
 ) -> None:

@@ -68,7 +68,10 @@ def make_app(commands: tuple[str, ...] = COMMANDS) -> typer.Typer:
         version: Annotated[
             bool,
             typer.Option(
-                "--version", callback=_show_version, is_eager=True, help="As the command version."
+                "--version",
+                callback=_show_version,
+                is_eager=True,
+                help="Print the version of gpushare.",
             ),
         ] = False,
         no_color: Annotated[

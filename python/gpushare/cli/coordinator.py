@@ -19,8 +19,14 @@ from gpushare._settings.devices import ANY, AUTO, CPU, device_of_socket, shown_w
 from gpushare._settings.settings import POLICIES
 from gpushare.cli._options.settings import check_settings, to_environment
 from gpushare.cli._targets.completion import complete_policies
-from gpushare.cli._targets.coordinators import ask_each, find_sockets, named_device
+from gpushare.cli._targets.coordinators import (
+    ask_each,
+    find_sockets,
+    find_whole,
+    named_device,
+)
 from gpushare.cli.exit_code import ExitCode
+from gpushare.cli.units import format_bytes
 from gpushare.errors import CoordinatorUnreachable, GpushareError
 from gpushare.printable import printable
 
@@ -50,12 +56,15 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     capacity: Annotated[str | None, typer.Option(help="Device memory for all jobs.")] = None,
     policy: Annotated[
         str | None,
-        typer.Option(help=f"Of {', '.join(POLICIES)}.", autocompletion=complete_policies),
+        typer.Option(help=f"One of {', '.join(POLICIES)}.", autocompletion=complete_policies),
     ] = None,
     min_quantum: Annotated[str | None, typer.Option(help="The shortest lease, as 250ms.")] = None,
-    max_wait: Annotated[str | None, typer.Option(help="The ceiling on waiting.")] = None,
+    max_wait: Annotated[
+        str | None, typer.Option(help="How long the last in line should wait for a turn, as 10s.")
+    ] = None,
     memory_wait: Annotated[
-        str | None, typer.Option(help="How long to wait for room before out of memory.")
+        str | None,
+        typer.Option(help="How long an allocation waits for room before it fails, as 10min."),
     ] = None,
     switch_loss: Annotated[
         float | None, typer.Option(help="The part of the time that switching may cost.")
@@ -63,15 +72,18 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     num_lanes: Annotated[
         int | None, typer.Option(help="How many jobs may run at the same time, if they fit.")
     ] = None,
-    host_budget: Annotated[str | None, typer.Option(help="The most that may be spilled.")] = None,
+    host_budget: Annotated[
+        str | None, typer.Option(help="The most that may be spilled to host memory.")
+    ] = None,
     host_ram_budget: Annotated[
-        str | None, typer.Option(help="Of it, in RAM before the spill folder is used.")
+        str | None, typer.Option(help="The part of it that is used in RAM before the spill folder.")
     ] = None,
     spill_dir: Annotated[
         str | None, typer.Option(help="A folder where spilled memory goes; empty for RAM.")
     ] = None,
     linger: Annotated[
-        str | None, typer.Option(help='How long to stay after the last job, or "never" to end.')
+        str | None,
+        typer.Option(help='How long to stay after the last job, as 10s, or "never" for ever.'),
     ] = "never",
 ) -> None:
     """Start a coordinator in the background; it stays until it is stopped."""
@@ -101,9 +113,7 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     is_open = settings.device in {AUTO, ANY}
     name = CPU if is_open else named_device(settings.device, shown)
     path = _socket_to_listen_at(settings, name)
-    if _answers(path):
-        print(f"gpushare: a coordinator answers at {path} already", file=sys.stderr)
-        raise typer.Exit(ExitCode.REFUSED)
+    _refuse_if_one_answers(path)
     command = [
         _daemon_program(),
         "--daemonize",
@@ -114,14 +124,14 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     code = subprocess.run(command, check=False).returncode
     if code != 0:  # the daemon has said why
         raise typer.Exit(ExitCode.USAGE if code == ExitCode.USAGE else ExitCode.ERROR)
-    print(f"coordinator of {name} listens at {path}")
+    print(f"coordinator of {_devices_text(CoordinatorClient([path]).status())} listens at {path}")
 
 
 def stop(
     force: Annotated[
-        bool, typer.Option("--force", help="Also while jobs are connected; they go on.")
+        bool, typer.Option("--force", help="Stop also while jobs are connected; they go on.")
     ] = False,
-    device: Annotated[str, typer.Option(help="Of all devices only this one's.")] = "",
+    device: Annotated[str, typer.Option(help="Only this device's: cpu, cpu:1 or cuda:UUID.")] = "",
 ) -> None:
     """Stop the coordinator of each device; exit 4 if one has jobs and is not forced."""
     refusals = []
@@ -133,7 +143,7 @@ def stop(
             refusals.append(error)
             return {}
 
-    answers = ask_each(find_sockets(config.load(), device), stop_one)
+    answers = ask_each(find_whole(config.load(), device), stop_one)
     for answer in answers:
         if answer.report:
             of = f" of {answer.sockets.device}" if len(answers) > 1 else ""
@@ -143,8 +153,10 @@ def stop(
 
 
 def log(
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print what is added.")] = False,
-    device: Annotated[str, typer.Option(help="Of all devices this one's.")] = "",
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on to print what is added.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="Only this device's: cpu, cpu:1 or cuda:UUID.")] = "",
 ) -> None:
     """Print the log of the coordinator that was last started in the background."""
     sockets = find_sockets(config.load(), device)
@@ -193,7 +205,11 @@ def _not_one_log(found: dict[str, Path], tried: list[Path]) -> str:
         devices = ", ".join(f"{device} ({path})" for device, path in found.items())
         return f"there are logs of several coordinators: {devices}. Say --device"
     text = ", ".join(map(str, tried)) or "nothing, no coordinator is configured"
-    return f"there is no log. Tried: {text}"
+    is_service_here = any(
+        path.parent == Path(config.SYSTEM_FOLDER) and path.parent.is_dir() for path in tried
+    )
+    journal = ". The log of this machine's service: journalctl -u 'gpushared@*'"
+    return f"there is no log. Tried: {text}{journal if is_service_here else ''}"
 
 
 def _socket_to_listen_at(settings: config.Config, device_name: str) -> str:
@@ -203,12 +219,24 @@ def _socket_to_listen_at(settings: config.Config, device_name: str) -> str:
     return paths[-1]
 
 
-def _answers(path: str) -> bool:
+def _refuse_if_one_answers(path: str) -> None:
+    """Says that a running coordinator keeps its settings, whatever this command was told."""
     try:
-        CoordinatorClient([path]).status()
+        report = CoordinatorClient([path]).status()
     except CoordinatorUnreachable:
-        return False
-    return True
+        return
+    raise RefusedError(
+        f"a coordinator of {_devices_text(report)} answers at {path} already, and keeps the "
+        "settings that it was started with. To start one with other settings, first: "
+        "gpushare coordinator stop"
+    )
+
+
+def _devices_text(report: dict[str, Any]) -> str:
+    """Returns "cpu (128.0 MiB)": each device, with the memory for all of its jobs."""
+    return ", ".join(
+        f"{row['device']} ({format_bytes(row['capacity_bytes'])})" for row in report["devices"]
+    )
 
 
 def _daemon_program() -> str:

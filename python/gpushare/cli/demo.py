@@ -19,7 +19,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def demo(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller jobs, for a first look.")] = False,
 ) -> None:
     """Train three models in six ways, and show what sharing does: time, memory, equal bits.

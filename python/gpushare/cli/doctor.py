@@ -29,7 +29,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Check package, torch, coordinator and machine. Exit 1 if something keeps it from working."""
     findings = []

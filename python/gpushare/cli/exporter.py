@@ -20,9 +20,13 @@ def add_to(app: typer.Typer) -> None:
 
 
 def exporter(
-    port: Annotated[int, typer.Option(help="Where to listen; 0: any.", min=0, max=65535)] = 9825,
-    address: Annotated[str, typer.Option(help="The same; of this machine.")] = "127.0.0.1",
-    device: Annotated[str, typer.Option(help="Of all devices only this one.")] = "",
+    port: Annotated[
+        int, typer.Option(help="The port to listen on; 0 for any.", min=0, max=65535)
+    ] = 9825,
+    address: Annotated[
+        str, typer.Option(help="The address to listen on, of this machine.")
+    ] = "127.0.0.1",
+    device: Annotated[str, typer.Option(help="Only this device: cpu, cpu:1 or cuda:UUID.")] = "",
     dashboard: Annotated[
         bool, typer.Option("--dashboard", help="Print a board for Grafana instead.")
     ] = False,

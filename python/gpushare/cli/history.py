@@ -72,8 +72,8 @@ def add_to(app: typer.Typer) -> None:
 def history(
     *,
     since: SinceOption = "7d",
-    me: Annotated[bool, typer.Option("--me", help="My own jobs.")] = False,
-    user: Annotated[str, typer.Option(help="Of this user, by name or number.")] = "",
+    me: Annotated[bool, typer.Option("--me", help="Only your own jobs.")] = False,
+    user: Annotated[str, typer.Option(help="Only jobs of this user, by name or number.")] = "",
     group: Annotated[str | None, typer.Option(help='Of this group; "" for none.')] = None,
     most: Annotated[int | None, typer.Option("-n", help="The newest so many.", min=1)] = None,
     form: FormatOption = Format.TABLE,

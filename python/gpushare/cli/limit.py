@@ -21,7 +21,7 @@ def limit(
     job: Annotated[
         str, typer.Argument(help="The job's number, or its name.", autocompletion=complete_own_jobs)
     ],
-    size: Annotated[str, typer.Argument(help='As "1.5GiB", or "none".')],
+    size: Annotated[str, typer.Argument(help='The most device memory, as 1.5GiB, or "none".')],
     device: Annotated[str, typer.Option(help="The job is on this device.")] = "",
 ) -> None:
     """Limit what a running job may hold; what it has beyond that goes back to the others."""
@@ -31,5 +31,5 @@ def limit(
         raise typer.BadParameter(str(error)) from error
     row = change_job(job, device, changes)
     size_bytes = changes["memory_limit_bytes"]
-    said = format_bytes(size_bytes) if size_bytes else "no limit"
+    said = f"at most {format_bytes(size_bytes)}" if size_bytes else "no limit"
     print(f"{label(row)}: {said}, it holds {format_bytes(row['room_bytes'])} now")

@@ -11,7 +11,7 @@ from gpushare._settings import config
 from gpushare._settings.settings import POLICIES
 from gpushare.cli._options.settings import check_policy
 from gpushare.cli._targets.completion import complete_policies
-from gpushare.cli._targets.coordinators import ask_each, find_sockets
+from gpushare.cli._targets.coordinators import ask_each, find_sockets, find_whole
 from gpushare.errors import CoordinatorUnreachable
 
 if TYPE_CHECKING:
@@ -25,9 +25,13 @@ def add_to(app: typer.Typer) -> None:
 
 def policy(
     name: Annotated[
-        str, typer.Argument(help="The one to use from now on.", autocompletion=complete_policies)
+        str,
+        typer.Argument(
+            help="The policy to use from now on; without it, show it.",
+            autocompletion=complete_policies,
+        ),
     ] = "",
-    device: Annotated[str, typer.Option(help="Of all devices only this one's.")] = "",
+    device: Annotated[str, typer.Option(help="Only this device's: cpu, cpu:1 or cuda:UUID.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Show the policy of each device's coordinator and which there are, or change it."""
@@ -38,7 +42,8 @@ def policy(
         return client.set_policy(name) if name else client.status()
 
     try:
-        answers = ask_each(find_sockets(config.load(), device), ask)
+        find = find_whole if name else find_sockets
+        answers = ask_each(find(config.load(), device), ask)
     except CoordinatorUnreachable:
         if as_json:
             print(json.dumps({"schema_version": 1, "devices": []}))

@@ -34,12 +34,12 @@ def show_jobs(  # noqa: PLR0917 - a parameter is an option; typer calls it by na
     form: Annotated[
         str, typer.Option("--format", help="table, json, or csv[,noheader][,nounits].")
     ] = "table",
-    mine: Annotated[bool, typer.Option("--me", help="Of all jobs only one's own.")] = False,
-    group: Annotated[str, typer.Option(help="Of all jobs only those of this group.")] = "",
+    mine: Annotated[bool, typer.Option("--me", help="Only your own jobs.")] = False,
+    group: Annotated[str, typer.Option(help="Only jobs of this group.")] = "",
     sort: Annotated[
         str, typer.Option(help='A column; with a "-" before it the largest first.')
     ] = "",
-    device: Annotated[str, typer.Option(help="Of all devices only this one.")] = "",
+    device: Annotated[str, typer.Option(help="Only this device: cpu, cpu:1 or cuda:UUID.")] = "",
 ) -> None:
     """Print a line for each job, with the columns that are asked for. Exit 3: no coordinator."""
     if columns == "help":

@@ -31,8 +31,11 @@ def add_to(app: typer.Typer) -> None:
 
 def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     command: Annotated[list[str], typer.Argument(help="The program and its arguments.")],
-    name: Annotated[str | None, typer.Option(help="For status; else the script's name.")] = None,
-    group: Annotated[str | None, typer.Option(help="Jobs that belong together.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help="The name by which commands find the job; by default the script's."),
+    ] = None,
+    group: Annotated[str | None, typer.Option(help="A name for jobs that belong together.")] = None,
     priority: Annotated[
         str | None,
         typer.Option(
@@ -40,32 +43,36 @@ def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
             autocompletion=complete_priorities,
         ),
     ] = None,
-    weight: Annotated[float | None, typer.Option(help="Share inside a priority; above 0.")] = None,
+    weight: Annotated[
+        float | None,
+        typer.Option(help="The share among the user's jobs of that priority; above 0."),
+    ] = None,
     memory_limit: Annotated[
-        str | None, typer.Option(help="Most device memory of this job, as in 2GiB.")
+        str | None, typer.Option(help="The most device memory of this job, as 2GiB.")
     ] = None,
     deadline: Annotated[
-        str | None, typer.Option(help="How long an iteration may take, as in 50ms.")
+        str | None, typer.Option(help="How long an iteration may take, waiting included, as 50ms.")
     ] = None,
     share_limit: Annotated[
-        str | None, typer.Option(help="Most of the device's time, 0.01 to 1.")
+        str | None, typer.Option(help="The most of the device's time, 0.01 to 1.")
     ] = None,
     elastic_limits: Annotated[
         bool | None,
         typer.Option(
             "--elastic-limits/--hard-limits",
-            help="Whether the limits bind only while others want what is beyond them.",
+            help="Whether both limits give way while no other job wants the rest.",
         ),
     ] = None,
     elastic_threads: Annotated[
         bool | None,
         typer.Option(
             "--elastic-threads/--no-elastic-threads",
-            help="Fewer threads an operation beside others on the CPU; last bits may differ.",
+            help="Use fewer CPU threads beside other jobs; last bits may differ.",
         ),
     ] = None,
     sm_share: Annotated[
-        str | None, typer.Option(help="Under MPS: the part of the GPU's SMs, 0.01 to 1.")
+        str | None,
+        typer.Option(help="Under MPS: the part of the GPU's multiprocessors, 0.01 to 1."),
     ] = None,
     device: Annotated[
         str | None,
@@ -77,7 +84,9 @@ def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     ] = None,
     require: Annotated[
         bool | None,
-        typer.Option("--require/--no-require", help="Exit 3 instead of running unmanaged."),
+        typer.Option(
+            "--require/--no-require", help="End with exit code 3 rather than run without turns."
+        ),
     ] = None,
 ) -> None:
     """Run a training program, unchanged, as a job that shares the device."""

@@ -40,25 +40,31 @@ def set_job(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
             autocompletion=complete_priorities,
         ),
     ] = None,
-    weight: Annotated[float | None, typer.Option(help="Share inside a priority; above 0.")] = None,
-    memory_limit: Annotated[str | None, typer.Option(help='As 1.5GiB, or "none".')] = None,
+    weight: Annotated[
+        float | None,
+        typer.Option(help="The share among the user's jobs of that priority; above 0."),
+    ] = None,
+    memory_limit: Annotated[
+        str | None, typer.Option(help='The most device memory, as 1.5GiB, or "none".')
+    ] = None,
     deadline: Annotated[
-        str | None, typer.Option(help='How long an iteration may take, as 50ms, or "none".')
+        str | None,
+        typer.Option(help='How long an iteration may take, waiting included, as 50ms, or "none".'),
     ] = None,
     share_limit: Annotated[
-        str | None, typer.Option(help='Most of the device\'s time, 0.01 to 1, or "none".')
+        str | None, typer.Option(help='The most of the device\'s time, 0.01 to 1, or "none".')
     ] = None,
     elastic_limits: Annotated[
         bool | None,
         typer.Option(
             "--elastic-limits/--hard-limits",
-            help="Whether the limits bind only while others want what is beyond them.",
+            help="Whether both limits give way while no other job wants the rest.",
         ),
     ] = None,
     policy: Annotated[
         str | None,
         typer.Option(
-            help="Said alone: whom its device serves next, of all jobs there.",
+            help="Change the policy of the job's device. Say it without other changes.",
             autocompletion=complete_policies,
         ),
     ] = None,

@@ -43,22 +43,28 @@ def simulate(
         bool, typer.Option("--from-history", help="The jobs that have ended on this machine.")
     ] = False,
     since: SinceOption = "7d",
-    devices: Annotated[int, typer.Option(min=1, help="How many, all alike.")] = 1,
-    capacity: Annotated[str, typer.Option(help="Of each device, for jobs.")] = "16GiB",
+    devices: Annotated[int, typer.Option(min=1, help="How many devices, all alike.")] = 1,
+    capacity: Annotated[str, typer.Option(help="The memory of each device for jobs.")] = "16GiB",
     num_lanes: Annotated[
-        int | None, typer.Option(help="So many jobs run side by side, as far as they fit.")
+        int | None, typer.Option(help="How many jobs may run side by side, as far as they fit.")
     ] = None,
     min_quantum: Annotated[str | None, typer.Option(help="Shortest turn, as 60s.")] = None,
     max_wait: Annotated[
-        str | None, typer.Option(help="The last of those who wait waits so long for a turn.")
+        str | None, typer.Option(help="How long the last in line should wait for a turn.")
     ] = None,
     host_budget: Annotated[str | None, typer.Option(help="RAM for spilled memory.")] = None,
-    host_file: Annotated[str | None, typer.Option(help="And file, once that is full.")] = None,
-    bandwidth: Annotated[
-        str | None, typer.Option(help="Between device and host, bytes a second.")
+    host_file: Annotated[
+        str | None, typer.Option(help="A file for spilled memory, once the RAM is full.")
     ] = None,
-    spill_bandwidth: Annotated[str | None, typer.Option(help="From the device alone.")] = None,
-    restore_bandwidth: Annotated[str | None, typer.Option(help="To the device alone.")] = None,
+    bandwidth: Annotated[
+        str | None, typer.Option(help="Bytes a second between device and host.")
+    ] = None,
+    spill_bandwidth: Annotated[
+        str | None, typer.Option(help="The same, from the device only.")
+    ] = None,
+    restore_bandwidth: Annotated[
+        str | None, typer.Option(help="The same, to the device only.")
+    ] = None,
     duplex: Annotated[
         bool | None, typer.Option(help="Both directions at full speed at once.")
     ] = None,
@@ -67,10 +73,14 @@ def simulate(
         str | None, typer.Option(help="Device memory of a process beside its tensors.")
     ] = None,
     interference: Annotated[
-        float | None, typer.Option(help="Side by side: 0, none; 1, nothing is gained.", min=0)
+        float | None,
+        typer.Option(
+            help="How much jobs side by side slow each other: 0, none; 1, no gain.",
+            min=0,
+        ),
     ] = None,
     until: Annotated[str | None, typer.Option(help="Stop at this time of the trace.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     rows: Annotated[bool, typer.Option(help="With --json: a row of each job, too.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Folder for plots (needs matplotlib).")] = None,
     generate: Annotated[

@@ -17,19 +17,19 @@ def add_to(app: typer.Typer) -> None:
 
 def status(
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object; with --watch one a line.")
+        bool, typer.Option("--json", help="Print one JSON object; with --watch one a line.")
     ] = False,
     memory: Annotated[
-        bool, typer.Option("--memory", help="Where each job's bytes are, and what was moved.")
+        bool, typer.Option("--memory", help="Show where each job's bytes are, and what was moved.")
     ] = False,
     unmanaged: Annotated[
         bool, typer.Option("--unmanaged", help="List the processes that are no jobs, too.")
     ] = False,
     watch: Annotated[
         float | None,
-        typer.Option(help="Again every so many seconds; q ends it.", min=LEAST_WATCH_SECONDS),
+        typer.Option(help="Repeat every so many seconds; q ends it.", min=LEAST_WATCH_SECONDS),
     ] = None,
-    device: Annotated[str, typer.Option(help="Of all devices only this one.")] = "",
+    device: Annotated[str, typer.Option(help="Only this device: cpu, cpu:1 or cuda:UUID.")] = "",
 ) -> None:
     """Show each device, the jobs that share it, and what each waits for. Exit 3: no coordinator."""
     show_status(

@@ -21,7 +21,7 @@ from gpushare.cli._screen.columns import Column
 
 
 class By(str, Enum):
-    """What jobs are put together by."""
+    """What the sums are for."""
 
     USER = "user"
     GROUP = "group"
@@ -47,7 +47,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def usage(
-    by: Annotated[By, typer.Option(help="What jobs are put together by.")] = By.USER,
+    by: Annotated[By, typer.Option(help="What the sums are for.")] = By.USER,
     since: SinceOption = "7d",
     form: FormatOption = Format.TABLE,
     archive: ArchiveOption = "",

@@ -39,9 +39,9 @@ def add_to(app: typer.Typer) -> None:
 def verify(
     command: Annotated[list[str], typer.Argument(help="The program and its arguments.")],
     repeat: Annotated[
-        bool, typer.Option("--repeat", help="First see whether two runs alone agree.")
+        bool, typer.Option("--repeat", help="First check that two runs alone agree.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Compare a program's results alone with those under forced spills, bit by bit.
 

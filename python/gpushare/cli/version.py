@@ -18,7 +18,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def show_version(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print the versions of gpushare and Python."""
     if as_json:

@@ -38,7 +38,7 @@ FormatOption = Annotated[
 ]
 ArchiveOption = Annotated[
     str,
-    typer.Option(help="A SQLite file to keep accounts in beyond the journals' bound, and to ask."),
+    typer.Option(help="A SQLite file that accounts are added to and read from."),
 ]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from gpushare._accounts.accounts import Row
 from gpushare.cli._accounts.options import Format
-from gpushare.cli._screen.columns import Column, fit_lines
+from gpushare.cli._screen.columns import NOTHING, Column, fit_lines
 from gpushare.cli._screen.csv_text import csv_text
 from gpushare.cli._screen.terminal import screen_width
 from gpushare.cli._screen.terminal import show as show_lines
@@ -40,7 +40,7 @@ def show(rows: Sequence[Row], columns: Iterable[str], table: Sequence[Cell], for
 
 def text_of(name: str) -> Callable[[Row], str]:
     """Returns a cell that shows a column of text."""
-    return lambda row: printable(str(row[name]))
+    return lambda row: printable(str(row[name])) or NOTHING
 
 
 def count_of(name: str) -> Callable[[Row], str]:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from gpushare._coordinator.client import CoordinatorClient, RefusedError
-from gpushare.cli._targets.coordinators import DeviceSockets
+from gpushare.cli._targets.coordinators import DeviceSockets, of_device
 from gpushare.errors import CoordinatorUnreachable
 
 ANSWER_SECONDS = 2.0
@@ -67,6 +67,7 @@ class Coordinators:
 
 def _ask(sockets: DeviceSockets) -> Asked:
     try:
-        return Asked(sockets, CoordinatorClient(sockets.paths, ANSWER_SECONDS).status())
+        report = CoordinatorClient(sockets.paths, ANSWER_SECONDS).status()
+        return Asked(sockets, of_device(report, sockets.device))
     except (CoordinatorUnreachable, RefusedError) as error:
         return Asked(sockets, None, str(error))

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gpushare._coordinator.faults import describe_fault
 from gpushare.cli._exporter.asking import Asked
 from gpushare.cli._exporter.counters import JobCounters
 from gpushare.cli._exporter.metrics import METRICS, UP
 from gpushare.cli._exporter.rows import LabelledRow, label_text, labelled_rows
-from gpushare.cli._targets.coordinators import Answer, without_doubles
+from gpushare.cli._targets.coordinators import Answer, lacking_text, without_doubles
 from gpushare.printable import printable
 
 if TYPE_CHECKING:
@@ -136,7 +135,5 @@ def _checked(asked: Asked) -> Asked:
         for _ in _values(list(labelled_rows(report))):
             pass
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        return Asked(
-            asked.sockets, None, f"the report lacks what is expected of it: {describe_fault(error)}"
-        )
+        return Asked(asked.sockets, None, lacking_text(error))
     return asked

@@ -99,6 +99,8 @@ def _fit_texts(device: dict[str, Any]) -> list[str]:
         for key in ("persistent", "ephemeral", "largest_ephemeral")
     )
     unknown = admission["jobs_unknown"]
+    if unknown and not (admission["persistent_bytes"] or admission["ephemeral_bytes"]):
+        return ["what the jobs need is not known yet"]
     return [
         f"jobs need {persistent} persistent and {ephemeral} ephemeral memory, at most {largest} "
         f"of one job: {_FITS[admission['fit']]}"

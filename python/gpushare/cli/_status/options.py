@@ -17,7 +17,7 @@ class StatusOptions(NamedTuple):
     watch_seconds: float | None = None
     """Time between two looks; None for one look."""
     device: str = ""
-    """Of all devices only this one."""
+    """Only this device: cpu, cpu:1 or cuda:UUID."""
     with_unmanaged: bool = False
     """List the processes that are no jobs, instead of counting them."""
 

@@ -6,20 +6,23 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from gpushare._coordinator.client import ANSWER_SECONDS, CoordinatorClient
+from gpushare._coordinator.client import ANSWER_SECONDS, CoordinatorClient, RefusedError
+from gpushare._coordinator.faults import describe_fault
 from gpushare._settings import config
-from gpushare._settings.devices import CPU, CUDA, device_of_socket, is_device_name
+from gpushare._settings.devices import CPU, CUDA, device_of_socket, is_cpu, is_device_name
 from gpushare.errors import ConfigError, CoordinatorUnreachable
 
 NO_SOCKETS = "no CUDA device is shared here. The first job on one starts its coordinator"
 """Why nobody answers where ``find_sockets`` finds nothing; the CPU always has sockets to try."""
+_LISTS = ("devices", "unmanaged", "warnings", "decisions")
+"""The lists of a report whose rows name their device."""
 
 
 class DeviceSockets(NamedTuple):
     """Where the coordinator of one device may listen."""
 
     device: str
-    """Its name; "" where the settings name a socket, for whatever device."""
+    """Its name; "" for all devices of a coordinator, where the settings name its socket."""
     paths: list[str]
     """In the order in which jobs try them."""
 
@@ -44,7 +47,7 @@ def find_sockets(settings: config.Config, device: str = "") -> list[DeviceSocket
     """
     name = named_device(device, f"--device {device}") if device not in {"", CUDA} else ""
     if settings.socket:
-        return [DeviceSockets("", config.socket_paths(settings))]
+        return [DeviceSockets(name, config.socket_paths(settings))]
     if name:
         return [DeviceSockets(name, config.socket_paths(settings, name))]
     names = [] if device else [CPU]
@@ -53,6 +56,64 @@ def find_sockets(settings: config.Config, device: str = "") -> list[DeviceSocket
     }
     names += sorted(found - {""})
     return [DeviceSockets(name, config.socket_paths(settings, name)) for name in names]
+
+
+def find_whole(settings: config.Config, device: str) -> list[DeviceSockets]:
+    """Returns the same as ``find_sockets``, for a change that holds for a whole coordinator.
+
+    Args:
+        settings: Of this process.
+        device: As for ``find_sockets``.
+
+    Raises:
+        ConfigError: It is no name that a command can know.
+        CoordinatorUnreachable: It is one of the CPU's numbered devices, and nobody answers.
+        RefusedError: It is one of several devices of a coordinator.
+    """
+    sockets = find_sockets(settings, device)
+    if device not in {"", CPU, CUDA} and (settings.socket or is_cpu(device)):
+        whole = [each._replace(device="") for each in sockets]
+        for answer in ask_each(whole):
+            names = [row["device"] for row in answer.report["devices"]]
+            if len(names) > 1:
+                raise RefusedError(
+                    f"{device} has a coordinator in common with other devices "
+                    f"({', '.join(names)}), and this is done to all of them. Leave --device out"
+                )
+    return sockets
+
+
+def of_device(report: dict[str, Any], device: str) -> dict[str, Any]:
+    """Returns what a coordinator says of one device.
+
+    Args:
+        report: What it says of all its devices.
+        device: A device's name; "cpu" for all devices of the CPU, "" for all.
+
+    Raises:
+        CoordinatorUnreachable: The coordinator does not have that device.
+    """
+    names = [row["device"] for row in report.get("devices", [])]
+    kept = {name for name in names if name == device or (device == CPU and is_cpu(name))}
+    if not device or len(kept) == len(names):
+        return report
+    if not kept:
+        raise CoordinatorUnreachable(
+            f"no coordinator has the device {device}. The one that answers has {', '.join(names)}"
+        )
+    return report | {
+        key: [row for row in report[key] if row.get("device", device) in kept]
+        for key in _LISTS
+        if key in report
+    }
+
+
+def lacking_text(error: Exception) -> str:
+    """Returns why a report is of no use, for the error that reading it has raised."""
+    return (
+        f"the report lacks what is expected of it: {describe_fault(error)}. Its coordinator may be "
+        "of another version. Start it anew: gpushare coordinator stop --force"
+    )
 
 
 def named_device(device: str, shown: str) -> str:
@@ -94,7 +155,7 @@ def ask_each(
     for each in sockets:
         client = CoordinatorClient(each.paths, timeout_seconds)
         try:
-            answers.append(Answer(each, ask(client)))
+            answers.append(Answer(each, of_device(ask(client), each.device)))
         except CoordinatorUnreachable:
             if _is_anybody_there(client):
                 raise

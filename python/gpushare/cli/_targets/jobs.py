@@ -118,15 +118,17 @@ def label(row: dict[str, Any]) -> str:
 
 def _jobs_of_group(group: str, device: str) -> list[tuple[int, CoordinatorClient]]:
     """The numbers of the user's own jobs in a group, each with its coordinator's client."""
+    answers = ask_each(find_sockets(config.load(), device))
     found = [
         (int(row["job"]), CoordinatorClient(answer.sockets.paths))
-        for answer in ask_each(find_sockets(config.load(), device))
+        for answer in answers
         for row in _jobs(answer.report)
         if group and row.get("group") == group and row["uid"] == os.getuid()
     ]
     if not found:
         raise RefusedError(
-            f"no job of yours is in the group {group!r}. See: gpushare ps --me -o job,name,group"
+            f"no job of yours is in the group {printable(group)}"
+            f"{_starting_text(answers, 'group')}. See: gpushare ps --me -o job,name,group"
         )
     return found
 
@@ -164,18 +166,20 @@ def _find_job(answers: list[Answer], job: str) -> tuple[int, list[str]]:
             f"{job}: this command takes one job, and no group. "
             f"See: gpushare ps --group {job.removeprefix(GROUP_MARK)}"
         )
-    raise RefusedError(f"no job is named {job}{_starting_text(answers)}. See: gpushare status")
+    raise RefusedError(
+        f"no job is named {job}{_starting_text(answers, 'name')}. See: gpushare status"
+    )
 
 
-def _starting_text(answers: list[Answer]) -> str:
-    """Says that the name may come yet: a process has it from its first model on."""
+def _starting_text(answers: list[Answer], what: str) -> str:
+    """Says that the name or group may come yet: a process has it from its first model on."""
     rows = [row for each in answers for row in _jobs(each.report)]
     count = sum(row["state"] == "starting" for row in rows)
     if not count:
         return ""
     if count == 1:
-        return "; 1 job still starts and has no name yet"
-    return f"; {count} jobs still start and have no name yet"
+        return f"; 1 job still starts and has no {what} yet"
+    return f"; {count} jobs still start and have no {what} yet"
 
 
 def _has_job(report: dict[str, Any], number: int) -> bool:

@@ -43,9 +43,12 @@ def examine_cuda() -> dict[str, Any]:
 
 
 def num_bytes() -> int:
-    """A part of a device that others may use."""
+    """A part of a device that others may use, and of what the settings allow a job."""
     if _native.device() == CPU:
-        return NUM_BYTES
+        settings = config.load()
+        limits = [size for size in (settings.capacity_bytes, settings.memory_limit_bytes) if size]
+        part = min(limits, default=2 * NUM_BYTES) // 2 // _CHUNK_BYTES * _CHUNK_BYTES
+        return min(NUM_BYTES, max(part, _CHUNK_BYTES))
     free, _total = torch.cuda.mem_get_info()
     return min(NUM_BYTES, free // 4 // _CHUNK_BYTES * _CHUNK_BYTES)
 

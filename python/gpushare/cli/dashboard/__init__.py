@@ -22,8 +22,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def dashboard(
-    port: Annotated[int, typer.Option(help="Where to listen; 0: any.", min=0, max=65535)] = 9826,
-    device: Annotated[str, typer.Option(help="Of all devices only this one.")] = "",
+    port: Annotated[
+        int, typer.Option(help="The port to listen on; 0 for any.", min=0, max=65535)
+    ] = 9826,
+    device: Annotated[str, typer.Option(help="Only this device: cpu, cpu:1 or cuda:UUID.")] = "",
 ) -> None:
     """Serve a web page of devices and jobs, for a browser on this machine, until Ctrl-C."""
     check_installed("the dashboard", "dashboard", "starlette", "uvicorn")

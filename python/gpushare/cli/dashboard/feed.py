@@ -12,8 +12,12 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any
 
-from gpushare._coordinator.faults import describe_fault
-from gpushare.cli._targets.coordinators import Answer, DeviceSockets, without_doubles
+from gpushare.cli._targets.coordinators import (
+    Answer,
+    DeviceSockets,
+    lacking_text,
+    without_doubles,
+)
 from gpushare.cli.dashboard.rows import device_row, printable_all
 from gpushare.cli.dashboard.timeline import WINDOW_SECONDS, Timeline
 from gpushare.printable import printable
@@ -118,7 +122,7 @@ class Feed:
                     {"device": "", "text": f"warning: {row['text']}"} for row in report["warnings"]
                 ]
             except _NO_REPORT as error:
-                text = f"the report lacks what is expected of it: {describe_fault(error)}"
+                text = lacking_text(error)
                 notes.append({"device": answer.sockets.device, "text": text})
         alive = {device["key"] for device in devices}
         self._timelines = {key: each for key, each in self._timelines.items() if key in alive}

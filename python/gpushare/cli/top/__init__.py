@@ -27,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
 def top(
     once: Annotated[bool, typer.Option("--once", help="Print one screen, and end.")] = False,
     readonly: Annotated[bool, typer.Option("--readonly", help="No key changes a job.")] = False,
-    device: Annotated[str, typer.Option(help="Of all devices only this one.")] = "",
+    device: Annotated[str, typer.Option(help="Only this device: cpu, cpu:1 or cuda:UUID.")] = "",
 ) -> None:
     """Show devices and jobs on the whole terminal, once a second; change one's own jobs by keys."""
     watch = Watch(device)

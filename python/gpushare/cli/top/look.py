@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any, NamedTuple
 
-from gpushare._coordinator.faults import describe_fault
 from gpushare._settings import config
 from gpushare.cli._exporter.asking import Asked, Coordinators
 from gpushare.cli._exporter.rows import labelled_rows
@@ -13,6 +12,7 @@ from gpushare.cli._targets.coordinators import (
     NO_SOCKETS,
     Answer,
     find_sockets,
+    lacking_text,
     merge_reports,
     without_doubles,
 )
@@ -145,9 +145,7 @@ def _checked(asked: Asked) -> Asked:
         for warning in asked.report["warnings"]:
             _check(warning, _OF_WARNING)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        return Asked(
-            asked.sockets, None, f"the report lacks what is expected of it: {describe_fault(error)}"
-        )
+        return Asked(asked.sockets, None, lacking_text(error))
     return asked
 
 

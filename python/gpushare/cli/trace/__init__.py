@@ -27,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
 def record(
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
     seconds: Annotated[float, typer.Option(help="How long.", min=0.1, max=3600)] = 10.0,
-    device: Annotated[str, typer.Option(help="Of all devices only this one.")] = "",
+    device: Annotated[str, typer.Option(help="Only this device: cpu, cpu:1 or cuda:UUID.")] = "",
 ) -> None:
     """Watch the coordinators, then write a file that ui.perfetto.dev opens. Ctrl-C ends earlier."""
     sockets = find_sockets(config.load(), device)
