@@ -10,15 +10,8 @@
 // devices the row is extended before its end, so a gang alone never stops.
 //
 // A rank that has reached stop_at has ended its lease by itself. In programs whose ranks step
-// together no rank can then be inside a step that needs it. If ranks count differently after all
-// (one evaluates in blocks of its own), one of them waits inside an iteration for a rank that has
-// stopped. Nothing moves then. After a while that count is taken to be equal to stop_at (learn()),
-// and the row goes on for one step. A rank that is away (it has no more input, or saves a file) is
-// not waited for: the row closes.
-//
-// What may go wrong: a rank ends inside its row. The row begins no iteration any more, and its
-// devices are free when the other ranks have no lease. They fail, or wait until their engine ends
-// them, as without gpushare.
+// together no rank can then be inside a step that needs it. What may go wrong is decided in
+// gang_trouble.cpp.
 #include "csrc/host/gang_rows.h"
 
 #include <algorithm>
@@ -41,17 +34,8 @@ constexpr Nanos kComingTogether = millis(200);
 constexpr Nanos kMostComing = seconds(5);
 // How long the first ranks of a program wait for those that were never here.
 constexpr Nanos kMissing = seconds(10);
-// So long nothing moves in a row before its ranks are taken to count differently: so many
-// iterations, and no less than the time.
-constexpr std::int64_t kStuckIterations = 10;
-constexpr Nanos kStuck = seconds(2);
 // How often an open row is looked at, at most.
 constexpr Nanos kLook = millis(10);
-
-template <typename Ranks, typename Is>
-bool is_any(const Ranks& ranks, const Is& is) {
-  return std::any_of(ranks.begin(), ranks.end(), [&](const auto& each) { return is(each.second); });
-}
 
 template <typename Ranks>
 std::set<std::size_t> devices_of(const Ranks& ranks) {
@@ -59,10 +43,6 @@ std::set<std::size_t> devices_of(const Ranks& ranks) {
   for (const auto& [job, rank] : ranks)
     devices.insert(rank.seen.device);
   return devices;
-}
-
-void look_by(RowOrders& orders, Nanos at) {
-  orders.look_at = std::min(orders.look_at.value_or(at), at);
 }
 
 }  // namespace
@@ -96,6 +76,9 @@ void GangRows::report(const RankReport& report, Nanos now) {
     return std::tuple(of.steps, of.wants, of.has_lease, of.is_known);
   };
   if (standing(rank.seen) != standing(report)) gang.moved_at = now;
+  // It comes to a row that was agreed on with a coordinator before, and may know a later end.
+  const bool is_first = report.is_known && !rank.is_told;
+  if (is_first && gang.state == State::kOpen) gang.stop_at = std::max(gang.stop_at, report.stop_at);
   rank.seen = report;
   gang.was_complete = gang.was_complete || gang.ranks.size() >= report.ranks;
 }
@@ -118,8 +101,9 @@ void GangRows::note_singles(std::size_t device, std::size_t num_waiting) {
 RowOrders GangRows::settle(Nanos now) {
   RowOrders orders;
   for (auto& [name, gang] : gangs_) {
-    if (gang.state == State::kWaiting) adopt(gang, now);
-    if (gang.state != State::kWaiting) settle_running(name, gang, now, orders);
+    if (gang.state == State::kWaiting || gang.state == State::kUnknown) adopt(gang, now);
+    if (gang.state == State::kOpen || gang.state == State::kClosing)
+      settle_running(name, gang, now, orders);
   }
   settle_waiting(now, orders);
   for (auto& [name, gang] : gangs_) {
@@ -129,73 +113,13 @@ RowOrders GangRows::settle(Nanos now) {
   return orders;
 }
 
-// Ranks that have leases without a row got them from the coordinator before this one, or while all
-// of the gang were on one device. What the ranks were told last was agreed on, or was about to be
-// told to all, so all are told the largest of it.
-void GangRows::adopt(Gang& gang, Nanos now) {
-  if (is_free(gang) || !is_any(gang.ranks, [](const Rank& r) { return r.seen.has_lease; })) return;
-  if (is_any(gang.ranks, [](const Rank& r) { return !r.seen.is_known; })) {
-    gang.state = State::kClosing;  // begins nothing, until all counts are known
-    return;
-  }
-  std::uint64_t told = 0;
-  for (const auto& [job, rank] : gang.ranks)
-    told = std::max(told, rank.seen.stop_at);
-  gang.stop_at = std::max(told, most_steps(gang) + (told == 0 ? 1 : 0));
-  gang.state = State::kOpen;
-  gang.since = gang.moved_at = now;
-}
-
 void GangRows::settle_running(const GangName& name, Gang& gang, Nanos now, RowOrders& orders) {
-  const bool is_running = is_any(gang.ranks, [](const Rank& rank) { return rank.seen.has_lease; });
-  const bool is_behind =
-      is_any(gang.ranks, [&](const Rank& rank) { return rank.steps() < gang.stop_at; });
+  const bool is_running = gang.has([](const Rank& rank) { return rank.seen.has_lease; });
+  const bool is_behind = gang.has([&](const Rank& rank) { return rank.steps() < gang.stop_at; });
   if (!is_running && (gang.state == State::kClosing || !is_behind)) {
     return close(name, gang, now, orders);
   }
   settle_stuck(name, gang, now, orders);
-}
-
-// Nothing has moved for long, and a rank is waited for that may not go on.
-void GangRows::settle_stuck(const GangName& name, Gang& gang, Nanos now, RowOrders& orders) {
-  const bool is_closing = gang.state == State::kClosing;
-  const bool is_one_stopped = is_any(gang.ranks, [&](const Rank& rank) {
-    return rank.seen.wants && (is_closing || rank.steps() >= gang.stop_at);
-  });
-  const bool is_one_inside = is_any(gang.ranks, [&](const Rank& rank) {
-    return rank.seen.has_lease && !rank.seen.is_in_gap && rank.seen.is_known;
-  });
-  const bool may_come = is_any(gang.ranks, [&](const Rank& rank) {
-    return rank.seen.wants && !is_closing && rank.steps() < gang.stop_at;
-  });
-  if (!is_one_stopped || may_come) return;
-  const Nanos due = gang.moved_at + patience_inside(gang);
-  if (now < due) return look_by(orders, due);
-  gang.moved_at = now;
-  if (!is_one_inside) {
-    gang.state = State::kClosing;
-    orders.said.push_back(fmt::format("gang {}: a rank is away, its row closes", name.second));
-    if (!is_any(gang.ranks, [](const Rank& rank) { return rank.seen.has_lease; }))
-      close(name, gang, now, orders);
-    return;
-  }
-  learn(gang);
-  gang.state = State::kOpen;
-  gang.stop_at = most_steps(gang) + 1;
-  orders.said.push_back(fmt::format(
-      "gang {}: a rank inside an iteration waits for one that has stopped; all go on to step {}",
-      name.second, gang.stop_at));
-}
-
-// A rank that waits inside an iteration for one that has stopped has ended as many steps as that.
-void GangRows::learn(Gang& gang) {
-  std::uint64_t stopped = 0;
-  for (const auto& [job, rank] : gang.ranks)
-    if (rank.seen.wants) stopped = std::max(stopped, rank.steps());
-  for (auto& [job, rank] : gang.ranks) {
-    if (rank.seen.wants || !rank.seen.has_lease || !rank.seen.is_known) continue;
-    rank.shift = static_cast<std::int64_t>(stopped) - static_cast<std::int64_t>(rank.seen.steps);
-  }
 }
 
 void GangRows::settle_waiting(Nanos now, RowOrders& orders) {
@@ -226,7 +150,7 @@ void GangRows::settle_waiting(Nanos now, RowOrders& orders) {
           fmt::format("the row of gang {} on {}", taken.at(*busy)->second, options_.devices[*busy]);
     } else if (now < rest) {
       gang.waits_for = "single jobs on its devices, which have their turns before its next row";
-      look_by(orders, rest);
+      orders.look_by(rest);
     } else {
       open(*name, gang, now, orders);
     }
@@ -237,13 +161,12 @@ void GangRows::settle_waiting(Nanos now, RowOrders& orders) {
 
 // Why no row may be opened for the gang whatever others do.
 std::optional<std::string> GangRows::obstacle(const Gang& gang, Nanos now, RowOrders& orders) {
-  if (is_any(gang.ranks, [](const Rank& rank) { return !rank.seen.is_known; }))
-    return "a rank to come back";
-  if (is_any(gang.ranks, [](const Rank& rank) { return rank.seen.is_held_back; }))
+  if (gang.has([](const Rank& rank) { return !rank.seen.is_known; })) return "a rank to come back";
+  if (gang.has([](const Rank& rank) { return rank.seen.is_held_back; }))
     return "a rank that is paused or suspended";
   const std::uint32_t ranks = gang.ranks.begin()->second.seen.ranks;
   if (!gang.was_complete && now < gang.since + kMissing) {
-    look_by(orders, gang.since + kMissing);
+    orders.look_by(gang.since + kMissing);
     return fmt::format("its other ranks: {} of {} are here", gang.ranks.size(), ranks);
   }
   std::size_t num = 0;
@@ -255,13 +178,13 @@ std::optional<std::string> GangRows::obstacle(const Gang& gang, Nanos now, RowOr
   }
   const Nanos due = first + (is_wanted_by_others(gang) ? kMostComing : kComingTogether);
   if (num == gang.ranks.size() || (num > 0 && now >= due)) return std::nullopt;
-  if (num > 0) look_by(orders, due);
+  if (num > 0) orders.look_by(due);
   return fmt::format("its other ranks: {} of {} want a lease", num, gang.ranks.size());
 }
 
 void GangRows::open(const GangName& name, Gang& gang, Nanos now, RowOrders& orders) {
   gang.state = State::kOpen;
-  gang.stop_at = most_steps(gang) + steps_in_slice(gang);
+  gang.stop_at = gang.most_steps() + steps_in_slice(gang);
   gang.since = gang.moved_at = now;
   gang.waits_for.clear();
   orders.said.push_back(fmt::format("gang {}: its row is open until step {} ({} steps, {})",
@@ -284,17 +207,17 @@ void GangRows::close(const GangName& name, Gang& gang, Nanos now, RowOrders& ord
 // A larger stop_at may be told at any time: a rank that has stopped at the smaller one goes on.
 void GangRows::extend_if_alone(Gang& gang, Nanos now, RowOrders& orders) {
   const std::uint64_t more = steps_in_slice(gang);
-  const std::uint64_t most = most_steps(gang);
+  const std::uint64_t margin = std::max<std::uint64_t>(more / 2, 1);
+  const std::uint64_t most = gang.most_steps();
   if (is_wanted_by_others(gang)) return;
-  if (most + more / 2 >= gang.stop_at) gang.stop_at = most + more;
-  const auto left = static_cast<std::int64_t>(gang.stop_at - most - more / 2);
-  Nanos iteration;
-  for (const auto& [job, rank] : gang.ranks)
-    iteration = std::max(iteration, rank.seen.iteration);
-  look_by(orders, now + std::max(iteration * left, kLook));
+  if (most + margin >= gang.stop_at) gang.stop_at = most + std::max(more, margin + 1);
+  const auto left = static_cast<std::int64_t>(gang.stop_at - most - margin);
+  const Nanos iteration = gang.iteration();
+  orders.look_by(now + std::max(iteration * left, kLook));
 }
 
 void GangRows::tell(const GangName& name, Gang& gang, RowOrders& orders) const {
+  if (gang.state == State::kUnknown) return;
   for (auto& [job, rank] : gang.ranks) {
     RankOrder order{.job = job, .is_free = is_free(gang)};
     if (!order.is_free) {
@@ -318,15 +241,16 @@ bool GangRows::is_wanted_by_others(const Gang& gang) const {
   const std::set<std::size_t> devices = devices_of(gang.ranks);
   const auto has_singles = [&](std::size_t device) { return singles_[device] > 0; };
   if (std::any_of(devices.begin(), devices.end(), has_singles)) return true;
-  return is_any(gangs_, [&](const Gang& other) {
-    if (&other == &gang || !wants_row(other)) return false;
-    return is_any(other.ranks, [&](const Rank& r) { return devices.contains(r.seen.device); });
+  return std::any_of(gangs_.begin(), gangs_.end(), [&](const auto& each) {
+    const Gang& other = each.second;
+    return &other != &gang && wants_row(other) &&
+           other.has([&](const Rank& rank) { return devices.contains(rank.seen.device); });
   });
 }
 
 bool GangRows::wants_row(const Gang& gang) {
   if (gang.state != State::kWaiting || is_free(gang)) return false;
-  return is_any(gang.ranks, [](const Rank& r) { return r.seen.wants && !r.seen.is_held_back; });
+  return gang.has([](const Rank& r) { return r.seen.wants && !r.seen.is_held_back; });
 }
 
 bool GangRows::is_free(const Gang& gang) {
@@ -342,24 +266,22 @@ Nanos GangRows::slice(const Gang& gang) const {
 }
 
 std::uint64_t GangRows::steps_in_slice(const Gang& gang) const {
-  Nanos iteration;
-  for (const auto& [job, rank] : gang.ranks)
-    iteration = std::max(iteration, rank.seen.iteration);
+  const Nanos iteration = gang.iteration();
   if (iteration <= Nanos{0}) return kFirstSteps;
   const std::int64_t steps = (slice(gang).value() + iteration.value() - 1) / iteration.value();
   return static_cast<std::uint64_t>(std::max<std::int64_t>(steps, 1));
 }
 
-Nanos GangRows::patience_inside(const Gang& gang) {
-  Nanos iteration;
-  for (const auto& [job, rank] : gang.ranks)
-    iteration = std::max(iteration, rank.seen.iteration);
-  return std::max(iteration * kStuckIterations, kStuck);
+Nanos GangRows::Gang::iteration() const {
+  Nanos longest;
+  for (const auto& [job, rank] : ranks)
+    longest = std::max(longest, rank.seen.iteration);
+  return longest;
 }
 
-std::uint64_t GangRows::most_steps(const Gang& gang) {
+std::uint64_t GangRows::Gang::most_steps() const {
   std::uint64_t most = 0;
-  for (const auto& [job, rank] : gang.ranks)
+  for (const auto& [job, rank] : ranks)
     most = std::max(most, rank.steps());
   return most;
 }

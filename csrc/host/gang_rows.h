@@ -7,6 +7,7 @@
 //
 //   kWaiting --open--> kOpen (until stop_at) --all have reached it--> kWaiting, last in order
 //   kOpen --a rank ends, or does not come--> kClosing --nobody has a lease--> kWaiting
+//   kWaiting --ranks come with leases of a coordinator before--> kUnknown --all have said--> kOpen
 //
 // How it is used: report() says what is seen of a rank now. A report may come late or twice, since
 // only the newest counts. settle() says which ranks may begin iterations, and until which step. The
@@ -16,6 +17,7 @@
 // whose row is open before all others there (csrc/sched/turns/row.h). Hosts are apart.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -63,10 +65,12 @@ struct RowOrders {
   std::vector<RankOrder> ranks;   // those whose order has changed
   std::vector<std::string> said;  // for the log
   std::optional<Nanos> look_at;   // settle() again by then, with new reports
+
+  void look_by(Nanos at) { look_at = std::min(look_at.value_or(at), at); }
 };
 
 struct RowOptions {
-  std::vector<std::string> devices;  // their names
+  std::vector<std::string> devices = {};  // their names
   Nanos least_slice = millis(250);
   Nanos most_slice = seconds(10);
   double switch_loss = 0.02;  // of the time, as for single jobs
@@ -90,7 +94,7 @@ class GangRows {
   void check_invariants() const;
 
  private:
-  enum class State : std::uint8_t { kWaiting, kOpen, kClosing };
+  enum class State : std::uint8_t { kWaiting, kUnknown, kOpen, kClosing };
   struct Rank {
     RankReport seen;
     // What is added to its count so that it agrees with the others' (learn() in gang_rows.cpp).
@@ -110,6 +114,13 @@ class GangRows {
     Nanos since;                // the first of them came, or the row was opened
     Nanos moved_at;             // a rank made a step or changed how it stands
     std::string waits_for;      // if no row is open
+
+    template <typename Is>
+    [[nodiscard]] bool has(const Is& is) const {
+      return std::any_of(ranks.begin(), ranks.end(), [&](const auto& r) { return is(r.second); });
+    }
+    [[nodiscard]] Nanos iteration() const;  // of its slowest rank; 0: unknown
+    [[nodiscard]] std::uint64_t most_steps() const;
   };
 
   void settle_running(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
@@ -127,8 +138,6 @@ class GangRows {
   [[nodiscard]] std::uint64_t steps_in_slice(const Gang& gang) const;
   [[nodiscard]] static bool is_free(const Gang& gang);
   [[nodiscard]] static bool wants_row(const Gang& gang);
-  [[nodiscard]] static Nanos patience_inside(const Gang& gang);
-  [[nodiscard]] static std::uint64_t most_steps(const Gang& gang);
   static void learn(Gang& gang);
 
   const RowOptions options_;

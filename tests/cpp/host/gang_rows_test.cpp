@@ -219,6 +219,28 @@ TEST(GangRows, ARestartedCoordinatorGoesOnWithTheLargestEndThatWasTold) {
   EXPECT_EQ(host.order(2).stop_at, 40U);
 }
 
+// Ranks come back one after the other. One that has not said how far it is may hold a lease.
+TEST(GangRows, ARestartedCoordinatorTellsNothingBeforeAllRanksHaveSaidTheirSteps) {
+  Host host;
+  RankReport first = rank_of(kRed, 1, 0);
+  first.stop_at = first.steps = 20;
+  RankReport second = rank_of(kRed, 2, 1);
+  second.has_lease = true;
+  second.wants = second.is_known = false;
+  host.see(second);
+  host.see(first);
+  EXPECT_TRUE(host.settle().ranks.empty());
+  ASSERT_NE(host.rows.row_on(1), nullptr);
+  host.change(2, [](RankReport& r) {
+    r.is_known = true;
+    r.steps = 31;
+    r.stop_at = 40;
+  });
+  host.settle();
+  EXPECT_TRUE(host.order(1).is_open && host.order(2).is_open);
+  EXPECT_EQ(host.order(1).stop_at, 40U);
+}
+
 // ---- programs that run at random ----
 
 struct Process {
