@@ -77,7 +77,7 @@ test-sanitizers: setup-cpp ## the C++ tests under ASan+UBSan, and under TSan whe
 fuzz: setup-cpp ## each fuzzer for FUZZ_SECONDS (30)
 	@tools/fuzz.sh
 
-spin: setup-cpp ## the models of the lease word and the gate, checked
+spin: setup-cpp ## the models of the lease word, the gate and the rows of gangs, checked
 	@tools/spin.sh
 
 man: ## docs/man/gpushare.1 from the commands, after a change of one

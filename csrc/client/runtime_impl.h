@@ -182,6 +182,7 @@ class Runtime::Impl {
   Bytes wait_for_turn(Bytes most) GS_EXCLUDES(mu_);
 
   // lease_close.cpp
+  static bool end_on(wire::LeasePage& page);
   void end_slow() GS_EXCLUDES(mu_);
   [[nodiscard]] bool close_gate() GS_REQUIRES(mu_);
   bool finish_closing(wire::LeasePage& page) GS_REQUIRES(mu_);

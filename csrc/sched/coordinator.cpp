@@ -39,6 +39,7 @@
 #include "csrc/sched/table/table.h"
 #include "csrc/sched/time/begin_step.h"
 #include "csrc/sched/turns/interrupt.h"
+#include "csrc/sched/turns/row.h"
 #include "csrc/sched/turns/suspended.h"
 #include "csrc/wire/messages.h"
 
@@ -166,6 +167,22 @@ Ready Coordinator::set_suspended(JobId job, bool is_suspended, Nanos now) {
   Job* const found = impl_->table().find(job);
   if (found != nullptr) sched::set_suspended(step, *found, is_suspended);
   return impl_->finish(step);
+}
+
+Ready Coordinator::set_row(JobId job, std::optional<GangRow> row, Nanos now) {
+  Step step = begin_step(impl_->table(), now, false);
+  Job* const found = impl_->table().find(job);
+  if (found != nullptr) sched::set_row(step, *found, std::move(row));
+  return impl_->finish(step);
+}
+
+std::size_t Coordinator::num_singles_in_line() const {
+  return sched::num_singles_in_line(impl_->table());
+}
+
+bool Coordinator::is_held_back(JobId job) const {
+  const Job* const found = impl_->table().find(job);
+  return found == nullptr || !found->may_queue() || !found->is_connected();
 }
 
 // A person's change is a step like a message: it is refused, or all that follows from it is done at

@@ -27,6 +27,7 @@
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/sched/job/coordinator_options.h"
+#include "csrc/sched/job/job.h"
 #include "csrc/sched/job/profiles.h"
 #include "csrc/sched/job/ready.h"
 #include "csrc/sched/report/rows.h"
@@ -59,6 +60,14 @@ class Coordinator {
   Result<Ready> set(JobId job, const wire::Changes& changes, const Requester& by, Nanos now);
   // Whom to serve next, from now on. errors: kInvalidArgument for a name that no policy has.
   Result<Ready> set_policy(const std::string& name, Nanos now);
+
+  // For a rank of a gang on several devices: when it may begin iterations (turns/row.h). Nothing
+  // for a job that is gone.
+  Ready set_row(JobId job, std::optional<GangRow> row, Nanos now);
+  // What the rows of the host depend on: how many other jobs stand in line here, and whether the
+  // job is paused, suspended or lost, so that it gets no lease.
+  [[nodiscard]] std::size_t num_singles_in_line() const;
+  [[nodiscard]] bool is_held_back(JobId job) const;
 
   // What is remembered of jobs that have ended. Those that register from now on begin with it.
   void set_profiles(Profiles profiles);

@@ -74,6 +74,7 @@ void list_fields(V& v, Ref<V, Register> m) {
   v.field("paused_by_uid", m.paused_by);
   v.field("iterations_done", m.iterations_done);
   v.newer_field("fingerprint", m.fingerprint);
+  v.newer_field("stop_at", m.stop_at);
 }
 
 // Only what is to be changed is there, so each field may be absent.

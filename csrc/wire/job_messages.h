@@ -52,6 +52,9 @@ struct Register {
   std::optional<std::uint32_t> paused_by = {};  // the user; it gets no lease
   std::uint64_t iterations_done = 0;            // after a coordinator's restart
   std::uint64_t fingerprint = 0;  // of its model: jobs with the same one are alike; 0: none
+  // It can stop with its gang at an agreed step, and this is the one that it was told last; 0:
+  // none.
+  std::optional<std::uint64_t> stop_at = {};
   bool operator==(const Register&) const = default;
 };
 

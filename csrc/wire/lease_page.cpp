@@ -149,6 +149,13 @@ bool is_asked_inside(const LeasePage& page) {
   return word.state() == LeaseState::kOpenBusy && word.term().value == term;
 }
 
+// A rank that sees a smaller stop_at than the newest stops there, and is let in again at once: the
+// coordinator only ever raises it.
+bool is_at_stop(const LeasePage& page) {
+  const std::uint64_t stop_at = page.stop_at.load(std::memory_order_relaxed);
+  return stop_at != 0 && page.gang_steps.load(std::memory_order_relaxed) >= stop_at;
+}
+
 LeaseWord load(const LeasePage& page) { return load_word(page); }
 
 }  // namespace gpushare::wire

@@ -111,7 +111,10 @@ struct LeasePage {
   std::atomic<std::uint64_t> urgent_term;
   std::atomic<std::uint32_t> may_be_interrupted;  // by a job that is here now
   std::atomic<std::uint32_t> core_share;          // CoreShare, from its next iteration on
-  std::array<std::uint8_t, 16> reserved2;
+  // Of a rank of a gang on several devices: it ends its lease at a boundary where it has made so
+  // many of the gang's steps; 0: nothing was agreed.
+  std::atomic<std::uint64_t> stop_at;
+  std::array<std::uint8_t, 8> reserved2;
 
   // Written by the job.
   alignas(64) std::atomic<std::uint64_t> iterations;
@@ -146,6 +149,9 @@ struct LeasePage {
   // Between two of the last iterations, likewise.
   std::atomic<std::int64_t> gap_ns;
   std::atomic<std::int64_t> mean_gap_ns;
+  // Iterations that trained, since the job joined its gang. Before the end of each, so that whoever
+  // sees the lease closed sees it.
+  std::atomic<std::uint64_t> gang_steps;
 };
 
 static_assert(sizeof(LeasePage) <= kPageBytes);
@@ -183,6 +189,8 @@ bool grant(LeasePage& page, Term term);
 AskResult ask(LeasePage& page, Term term);
 // coordinator: as ask, and at the next safepoint if that comes before the boundary.
 AskResult ask_inside(LeasePage& page, Term term);
+// job: whether it is at the step where its gang stops. Cheap.
+bool is_at_stop(const LeasePage& page);
 // job: whether the lease that is open was asked for by ask_inside. Cheap.
 bool is_asked_inside(const LeasePage& page);
 

@@ -40,6 +40,7 @@ Usage read_usage(const LeasePage& page) {
   usage.is_in_gap = load(page).state() == LeaseState::kOpenGap;
   usage.iterations = std::min(read(page.iterations), std::uint64_t{kMaxAmount});
   usage.optimizer_steps = std::min(read(page.optimizer_steps), std::uint64_t{kMaxAmount});
+  usage.gang_steps = std::min(read(page.gang_steps), std::uint64_t{kMaxAmount});
   usage.busy = Nanos{clamped(page.busy_ns)};
   usage.stall = Nanos{clamped(page.stall_ns)};
   usage.changed_at = Nanos{clamped(page.changed_ns)};

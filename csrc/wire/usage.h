@@ -41,6 +41,8 @@ struct LaneUsage {
 struct Usage {
   std::uint64_t iterations = 0;
   std::uint64_t optimizer_steps = 0;
+  // Iterations that trained, since the job joined its gang; 0 without one.
+  std::uint64_t gang_steps = 0;
   Nanos busy;        // total time inside iterations
   Nanos stall;       // exposed cost of the last open: from the grant until memory was back
   Nanos changed_at;  // when the job last went busy or into the gap

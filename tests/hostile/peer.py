@@ -52,6 +52,7 @@ MESSAGES: dict[str, Message] = {
         "iterations_total": 0,
         "iterations_done": 0,
         "fingerprint": 0,
+        "stop_at": 0,
     },
     "need": {
         **ADDRESS,

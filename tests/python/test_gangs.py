@@ -94,9 +94,22 @@ def test_ranks_that_are_elsewhere_get_no_turns(store, monkeypatch):
         gangs.options("", CPU)
 
 
+def test_ranks_on_several_devices_of_one_coordinator_find_the_same_name(store, monkeypatch):
+    first = gangs.options("", "cpu:0")
+    monkeypatch.setattr(dist, "get_rank", lambda: 0)
+    assert gangs.options("", "cpu:1") == first | {"rank": 0}
+
+
+def test_ranks_of_several_coordinators_get_no_turns(store, monkeypatch):
+    gangs.options("", "cpu:0")
+    monkeypatch.setattr(gangs, "_coordinator_of", lambda device: f"/run/{device}")
+    with pytest.raises(GpushareError, match="GPUSHARE_SOCKET can name one coordinator"):
+        gangs.options("", "cpu:1")
+
+
 def test_ranks_without_a_store_get_no_turns(store, monkeypatch):
     monkeypatch.setattr(dist.distributed_c10d, "_get_default_store", lambda: None)
-    with pytest.raises(GpushareError, match="cannot ask the others whether they are on this dev"):
+    with pytest.raises(GpushareError, match="cannot ask the others whether they have its coord"):
         gangs.options("", CPU)
     assert gangs.options("blue", CPU)["gang"] == "blue"
 

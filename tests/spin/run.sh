@@ -1,6 +1,6 @@
 #!/bin/sh
-# Model-checks lease_word.pml and gate.pml: a model as it is must have no error, and each planted bug
-# must be found, else the model proves nothing. Needs spin and a C compiler; about 30 s of CPU time.
+# Model-checks lease_word.pml, gate.pml and rows.pml: a model as it is must have no error, and each planted bug
+# must be found, else the model proves nothing. Needs spin and a C compiler; about 50 s of CPU time.
 set -eu
 
 models=$(cd "$(dirname "$0")" && pwd)
@@ -64,3 +64,10 @@ check 'gate, planted: idle before the gate is closed' error "$safety" '' -DBUG_I
 check 'gate, planted: spilled under a handler' error "$safety" '' -DBUG_SPILL_WHILE_HANDLING
 check 'gate, planted: opened amid a spill' error "$safety" '' -DBUG_OPEN_AMID_MOVES
 check 'gate, planted: a close is not tried again' error "$fair" "$due" -DLIVENESS -DBUG_NO_RETRY
+
+model=$models/rows.pml
+check 'rows: safety, nobody waits for ever' clean "$safety" ''
+check 'rows, planted: each device gives its turns alone' error "$safety" '' -DBUG_EACH_DEVICE_ALONE
+check 'rows, planted: ranks stop at their next boundary' error "$safety" '' -DBUG_NEXT_BOUNDARY
+check 'rows, planted: a rank starts before the other knows the step' error "$safety" '' -DBUG_TELL_LATE
+check 'rows, planted: a death is forgotten' error "$safety" '' -DBUG_DEATH_FORGOTTEN

@@ -45,6 +45,7 @@ void IterationCounters::leave(wire::LeasePage* page, Nanos now, const Boundary& 
   bool are_times_new = false;
   if (boundary.is_iteration) {
     add(iterations_, std::uint64_t{1});
+    if (boundary.kind != wire::BoundaryKind::kForward) add(trained_, std::uint64_t{1});
     are_times_new =
         (boundary.kind == wire::BoundaryKind::kForward ? evaluation_ : training_).add(time);
     const std::size_t slot = next_peak_.load(kRelaxed);
@@ -74,6 +75,7 @@ void IterationCounters::publish(wire::LeasePage& page) const {
 void IterationCounters::publish_counts(wire::LeasePage& page) const {
   page.iterations.store(iterations(), kRelaxed);
   page.optimizer_steps.store(optimizer_steps(), kRelaxed);
+  page.gang_steps.store(gang_steps(), kRelaxed);
   page.busy_ns.store(busy().value(), kRelaxed);
   page.changed_ns.store(changed_ns_.load(kRelaxed), kRelaxed);
   page.boundary_kind.store(boundary_kind_.load(kRelaxed), kRelaxed);

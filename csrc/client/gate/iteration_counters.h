@@ -50,6 +50,13 @@ class IterationCounters {
     evaluation_.forget();
     gaps_.forget();
   }
+  // The gang's steps count from now on, if they did not before.
+  void begin_gang() {
+    if (!has_gang_.load(std::memory_order_relaxed)) {
+      before_gang_.store(trained(), std::memory_order_relaxed);
+      has_gang_.store(true, std::memory_order_relaxed);
+    }
+  }
   // Writes all figures into a new page.
   void publish(wire::LeasePage& page) const;
 
@@ -58,6 +65,13 @@ class IterationCounters {
   }
   [[nodiscard]] std::uint64_t optimizer_steps() const {
     return optimizer_steps_.load(std::memory_order_relaxed);
+  }
+  // Iterations that trained since the process joined its gang; 0 without one. Ranks that compute
+  // together have the same, though one of them may evaluate alone.
+  [[nodiscard]] std::uint64_t gang_steps() const {
+    return has_gang_.load(std::memory_order_relaxed)
+               ? trained() - before_gang_.load(std::memory_order_relaxed)
+               : 0;
   }
   [[nodiscard]] Nanos busy() const { return Nanos{busy_ns_.load(std::memory_order_relaxed)}; }
   // Highest peak of the last few iterations: what the next one is expected to need.
@@ -71,6 +85,7 @@ class IterationCounters {
   }
 
  private:
+  [[nodiscard]] std::uint64_t trained() const { return trained_.load(std::memory_order_relaxed); }
   void publish_counts(wire::LeasePage& page) const;
   void publish_times(wire::LeasePage& page) const;
   // Long enough that a validation pass between epochs does not hide what training needs.
@@ -80,6 +95,9 @@ class IterationCounters {
   std::atomic<std::int64_t> began_ns_{0};
   std::atomic<std::uint64_t> iterations_{0};
   std::atomic<std::uint64_t> optimizer_steps_{0};
+  std::atomic<std::uint64_t> trained_{0};  // all but evaluations
+  std::atomic<std::uint64_t> before_gang_{0};
+  std::atomic<bool> has_gang_{false};
   std::atomic<std::int64_t> busy_ns_{0};
   std::atomic<std::int64_t> changed_ns_{0};
   std::atomic<std::uint32_t> boundary_kind_{0};

@@ -1,6 +1,7 @@
 // Boundaries, and every way in which a lease ends on this side.
 //
-// A lease ends at a boundary, if the coordinator has asked for it; in the gap, on the client
+// A lease ends at a boundary, if the coordinator has asked for it, or if it is the step at which
+// all ranks of a gang on several devices stop (nobody asks for that); in the gap, on the client
 // thread; unasked, after an exception or at the end; and when a thread gives up in the gate just as
 // it is granted. All of these end in finish_closing(). It closes the gate first and makes the word
 // kIdle last: the coordinator may grant the next lease as soon as the word says so, and by then no
@@ -34,7 +35,13 @@ void Runtime::Impl::end_iteration(wire::BoundaryKind kind, bool is_optimizer_ste
                    .resident = allocator_.backed()});
   if (page == nullptr) return;
   refresh_usage(*page, now);
-  if (wire::try_end(*page) == wire::EndResult::kMustClose) end_slow();
+  if (end_on(*page)) end_slow();
+}
+
+// The word at a boundary. true: the lease is to be closed.
+bool Runtime::Impl::end_on(wire::LeasePage& page) {
+  if (wire::is_at_stop(page) && wire::start_close(page)) return true;
+  return wire::try_end(page) == wire::EndResult::kMustClose;
 }
 
 // Closes at a boundary. The page that was ended may be an old one by now, frozen so that this is
@@ -44,7 +51,7 @@ void Runtime::Impl::end_slow() {
   drain();
   MutexLock lock(mu_);
   if (page() == nullptr) return;
-  wire::try_end(*page());
+  end_on(*page());
   if (wire::load(*page()).state() == wire::LeaseState::kClosing) finish_closing(*page());
 }
 

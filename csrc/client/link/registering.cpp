@@ -45,7 +45,11 @@ Status Runtime::Impl::register_job(const RegisterOptions& options) {
 wire::Register Runtime::Impl::make_register() {
   const RegisterOptions& options = registration_.options();
   link_.join_gang(options.gang, options.rank, options.ranks);
-  return registration_.make_message(link_.address(), counters_.iterations());
+  if (!options.gang.empty()) counters_.begin_gang();
+  wire::Register wish = registration_.make_message(link_.address(), counters_.iterations());
+  // relaxed: a page of a coordinator before is not written any more.
+  wish.stop_at = page() == nullptr ? 0 : page()->stop_at.load(std::memory_order_relaxed);
+  return wish;
 }
 
 // Whether a signal's handler has raised. The lock is let go, since the handler is Python code. On

@@ -67,6 +67,11 @@ Status Conductor::set(JobId job, const wire::Changes& changes, const sched::Requ
   return carry_out_if_done(coordinator_->set(job, changes, by, now), now);
 }
 
+void Conductor::set_row(JobId job, std::optional<sched::GangRow> row) {
+  const Nanos now = monotonic_now();
+  carry_out(coordinator_->set_row(job, std::move(row), now), now);
+}
+
 Status Conductor::set_policy(const std::string& name) {
   const Nanos now = monotonic_now();
   are_others_new_ = true;
@@ -169,6 +174,7 @@ void Conductor::carry_out(sched::Ready ready, Nanos now) {
   if (is_num_waiting_new_) publish_waiting();
   if (are_others_new_ || ready.is_sharing_new) publish_others();
   if (coordinator_->has_transfer_budget()) publish_transfer_rates();
+  if (on_answer_) on_answer_();
 }
 
 // Without a page there is nothing to do: the action is logged and left out. The coordinator hears

@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,11 @@ class Conductor {
   void set_suspended(JobId job, bool is_suspended);
   // Calls Coordinator::set() and carries out the answer.
   Status set(JobId job, const wire::Changes& changes, const sched::Requester& by);
+  // Calls Coordinator::set_row() and carries out the answer.
+  void set_row(JobId job, std::optional<sched::GangRow> row);
+  // Is called after each answer that was carried out; it must not call back into the conductor at
+  // once.
+  void on_answer(std::function<void()> call) { on_answer_ = std::move(call); }
   // Calls Coordinator::set_policy() and carries out the answer.
   Status set_policy(const std::string& name);
   // Looks at the job's page and tells the coordinator what has happened on it. Returns whether
@@ -91,6 +97,7 @@ class Conductor {
   JobTable& jobs_;
   ipc::EventLoop& loop_;
   std::function<void(JobId)> on_broken_;
+  std::function<void()> on_answer_;
   ipc::EventLoop::Timer timer_;
   std::map<std::uint32_t, TokenBucket> rings_;  // by user: how often pages are looked at
   std::vector<JobId> unheard_;                  // their events are not watched until hear_again()

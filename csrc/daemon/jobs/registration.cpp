@@ -88,6 +88,12 @@ wire::AskResult Registration::ask(Term term) { return wire::ask(page(), term); }
 
 wire::AskResult Registration::ask_inside(Term term) { return wire::ask_inside(page(), term); }
 
+void Registration::set_stop_at(std::uint64_t step) {
+  // relaxed: a grant that follows orders it. A job that runs may see a larger one late, which costs
+  // it one turn.
+  page().stop_at.store(step, std::memory_order_relaxed);
+}
+
 void Registration::set_num_waiting(std::uint32_t count) {
   // relaxed: a hint for the job's report; nothing is ordered by it.
   page().num_waiting.store(count, std::memory_order_relaxed);

@@ -40,6 +40,9 @@ class Registration {
   bool grant(Term term, std::uint64_t grant_n, Nanos now);
   wire::AskResult ask(Term term);
   wire::AskResult ask_inside(Term term);
+  // At which of its gang's steps the job is to stop. Before any rank of the gang is granted a
+  // lease.
+  void set_stop_at(std::uint64_t step);
   void set_num_waiting(std::uint32_t count);
   void set_num_sharing(std::uint32_t count);
   void set_may_be_interrupted(bool may_be);

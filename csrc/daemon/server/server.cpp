@@ -107,6 +107,7 @@ Server::Impl::Impl(const DaemonOptions& options, UniqueFd& lock, ipc::EventLoop&
                        return machines_.front().conductor->coordinator().profiles();
                      }),
       surroundings_(device_names(options_)),
+      gang_timer_(loop.make_timer([this] { settle_gangs(); })),
       visitor_timer_(loop.make_timer([this] { look_after_visitors(); })),
       linger_timer_(loop.make_timer([this] {
         if (jobs_.empty()) shut_down("no job for long enough");
@@ -143,6 +144,7 @@ Status Server::Impl::begin() {
               expected.size());
   }
   GS_RETURN_IF_ERROR(begin_machines(expected));
+  begin_gangs();
   const sched::Profiles profiles = profile_store_.load();
   for (const DeviceMachine& machine : machines_)
     machine.conductor->set_profiles(sched::Profiles(profiles));

@@ -160,22 +160,6 @@ void Server::Impl::expect_no_more(std::int32_t pid, const Conductor* but) {
   }
 }
 
-// The ranks of a program wait for each other, and the machines of two devices would let them go at
-// different times. A rank is placed before it says that it is one.
-Status Server::Impl::check_gang(const JobEntry& entry, const std::string& gang) const {
-  if (gang.empty()) return {};
-  for (const auto& [id, other] : jobs_.entries()) {
-    const bool is_elsewhere = other.registration && other.conductor != entry.conductor;
-    if (!is_elsewhere || other.uid != entry.uid || other.address.gang != gang) continue;
-    return {
-        StatusCode::kFailedPrecondition,
-        fmt::format("this rank is on {}, and another rank of its program on {}: ranks that wait "
-                    "for each other share one device. Set GPUSHARE_DEVICE={} for all of them",
-                    entry.address.device, other.address.device, other.address.device)};
-  }
-  return {};
-}
-
 // A model that has run on one device is known on all. Called when a machine may have learned.
 void Server::Impl::share_profiles(const Conductor& of) {
   for (const DeviceMachine& machine : machines_) {

@@ -2,9 +2,9 @@
 // sessions' limits (Visitors), the jobs of the coordinator before, the profiles' file, the looks at
 // suspended processes and at the surroundings. What is left here joins them.
 //
-// Its parts are server.cpp (life), server_devices.cpp (devices), server_sessions.cpp (connections),
-// server_messages.cpp (their messages), server_jobs.cpp (processes) and server_accounts.cpp (what
-// is kept of them).
+// Its parts are server.cpp (life), server_devices.cpp (devices), server_gangs.cpp (gangs on several
+// of them), server_sessions.cpp (connections), server_messages.cpp (their messages),
+// server_jobs.cpp (processes) and server_accounts.cpp (what is kept of them).
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,7 @@
 #include "csrc/daemon/server/server.h"
 #include "csrc/daemon/server/surroundings.h"
 #include "csrc/daemon/server/visitors.h"
+#include "csrc/host/gang_rows.h"
 #include "csrc/ipc/event_loop.h"
 #include "csrc/sched/coordinator.h"
 #include "csrc/wire/messages.h"
@@ -67,10 +68,19 @@ class Server::Impl {
   [[nodiscard]] bool is_meant(const std::string& wish, const DeviceMachine& machine) const;
   DeviceMachine* place(const std::string& wish, Bytes resident);
   void expect_no_more(std::int32_t pid, const Conductor* but);
-  [[nodiscard]] Status check_gang(const JobEntry& entry, const std::string& gang) const;
   void share_profiles(const Conductor& of);
   [[nodiscard]] sched::Snapshot snapshot(Nanos now) const;
   [[nodiscard]] std::vector<sched::Decision> decisions() const;
+
+  // server_gangs.cpp
+  void begin_gangs();
+  [[nodiscard]] Status check_gang(const JobEntry& entry, const wire::Register& wish) const;
+  void note_hello_of_rank(JobEntry& entry, const wire::Hello& hello);
+  void join_gang(JobEntry& entry, const wire::Register& wish);
+  void leave_gang(JobEntry& entry);
+  [[nodiscard]] host::RankReport report_of(const JobEntry& entry) const;
+  void settle_gangs_soon();
+  void settle_gangs();
 
   // server_sessions.cpp
   void admit(UniqueFd socket);
@@ -134,9 +144,12 @@ class Server::Impl {
   SuspensionWatch suspension_watch_;                  // after jobs_, which it uses
   ExpectedJobs expected_;
   ProfileStore profile_store_;
-  std::optional<AccountWriter> accounts_;  // nothing: none are kept
-  std::vector<DeviceMachine> machines_;    // at least one; after jobs_, which they use
+  std::optional<AccountWriter> accounts_;    // nothing: none are kept
+  std::vector<DeviceMachine> machines_;      // at least one; after jobs_, which they use
+  std::optional<host::GangRows> gang_rows_;  // nothing: there is one device
+  bool are_gangs_due_ = false;               // settle_gangs() comes in a later turn of the loop
   Surroundings surroundings_;
+  ipc::EventLoop::Timer gang_timer_;
   ipc::EventLoop::Timer visitor_timer_;
   ipc::EventLoop::Timer linger_timer_;
 };

@@ -211,6 +211,7 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
     entry->paused_by = known->paused_by;
     expect_no_more(pid, entry->conductor);
   }
+  note_hello_of_rank(*entry, hello);
   write_state();
   log::info("{} says hello: uid {}, version {}, {}", session.name(), hello.uid, hello.version,
             hello.command);
@@ -226,6 +227,7 @@ void Server::Impl::on_session_closed(JobId id) {
   if (entry == nullptr) return;
   if (!entry->is_welcomed) {  // refused at once: the coordinator does not know it
     keep_left_over(entry->kept_account);
+    leave_gang(*entry);
     jobs_.erase(id);
     write_state();
     end_if_unused();
@@ -256,6 +258,7 @@ void Server::Impl::on_gone(JobId id) {
     keep_account(*entry, true);
     conductor.feed(id, wire::Gone{entry->address});
   }
+  leave_gang(*entry);
   log::info("job {} (pid {}) is gone", id.value, entry->pid);
   jobs_.erase(id);
   write_state();

@@ -79,11 +79,12 @@ void Server::Impl::handle_of_job(Session& session, wire::JobMessage message) {
   conductor.look(*entry);
   if (session.is_broken()) return;
   if (auto* wish = std::get_if<wire::Register>(&message)) {
-    if (const Status status = check_gang(*entry, wish->of.gang); !status.ok())
+    if (const Status status = check_gang(*entry, *wish); !status.ok())
       return refuse(session, status.message());
     entry->address.gang = wish->of.gang;
     entry->address.rank = wish->of.rank;
     entry->address.ranks = wish->of.ranks;
+    join_gang(*entry, *wish);
     entry->iterations_before = wish->iterations_done;
     entry->has_unregistered = false;
     // Before the answer: a job that knows it is registered has an account whatever happens.
@@ -100,6 +101,7 @@ void Server::Impl::handle_of_job(Session& session, wire::JobMessage message) {
     entry->end_registration();
     entry->has_unregistered = true;
     note_pauses();
+    leave_gang(*entry);
     share_profiles(conductor);
   }
 }

@@ -89,6 +89,13 @@ struct Standing {
   bool operator==(const Standing&) const = default;
 };
 
+// Of a rank of a gang on several devices (turns/row.h): it may begin iterations while it has made
+// fewer of the gang's steps than this.
+struct GangRow {
+  std::uint64_t until = 0;
+  std::string why;  // for people: until when, or what the gang waits for
+};
+
 // A job comes and goes in these steps, each of which is one function of the record:
 //
 //   new ---connect---> connected ---begin_iterations---> registered ---end_iterations---> connected
@@ -102,6 +109,7 @@ struct Job {
   Measured measured;
   wire::Usage usage;  // as last seen; claims
   RoomRecord room;
+  std::optional<GangRow> row = {};
   std::string reason;  // the last decision about it
 
   // False after Lost, until it says Hello again.

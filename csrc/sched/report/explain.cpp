@@ -152,7 +152,8 @@ std::string explain(const Table& table, JobId id, Nanos now) {
   }
   if (job->place.waits_in_gang()) return gang_text(table, *job);
   if (const Lane* lane = device.lane_held_by(id)) {
-    return fmt::format("has the lease since {}{}", to_string(now - lane->lease->granted_at()),
+    return fmt::format("has the lease since {}{}{}", to_string(now - lane->lease->granted_at()),
+                       job->row.has_value() ? "; " + job->row->why : std::string(),
                        job->settings.is_paused()
                            ? ", until its next boundary: it " + pause_text(*job, now)
                            : std::string());

@@ -1,4 +1,6 @@
-// Which job a free lane serves next. Three rules are asked, from the strongest to the weakest:
+// Which job a free lane serves next. A rank whose gang's row is open (turns/row.h) goes before all
+// others: ranks on other devices wait for it. Otherwise three rules are asked, from the strongest
+// to the weakest:
 //
 // 1. A class that has earned its turn (class_floor.h) has its first job served.
 // 2. Otherwise the first in line that may have the lane. A job with an obstacle of its own
@@ -22,6 +24,7 @@
 #include "csrc/sched/serve/serve.h"
 #include "csrc/sched/time/class_floor.h"
 #include "csrc/sched/time/share_limit.h"
+#include "csrc/sched/turns/row.h"
 
 namespace gpushare::sched {
 namespace {
@@ -103,7 +106,8 @@ JobId choose_by_policy(Step& step, Lane& lane, JobId chosen, const RoomPool& poo
 
 // A class that is due goes before all that the policy says, or a policy could starve it.
 JobId choose(Step& step, Lane& lane, RoomPool& pool) {
-  lane.kept_out = JobId{0};
+  lane.kept_out = lane.due = JobId{0};
+  if (const JobId rank = first_in_row(step.table(), lane); rank != JobId{0}) return rank;
   lane.due = choose_for_floor(step, lane, pool);
   if (lane.due != JobId{0}) return lane.due;
   return choose_by_policy(step, lane, choose_next(step, lane, pool), pool);

@@ -21,6 +21,7 @@
 #include "csrc/sched/serve/serve.h"
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/lane_moves.h"
+#include "csrc/sched/turns/row.h"
 
 namespace gpushare::sched {
 namespace {
@@ -140,7 +141,7 @@ void grant_along(Step& step, Lane& lane, RoomPool& pool) {
   if (is_lane_suspended(lane)) return;
   for (const JobId id : gang_of(step.device(), step.table().at(lane.lease->job()))) {
     Job& job = step.table().at(id);
-    if (!job.place.waits_in_gang() || job.place.is_suspended()) continue;
+    if (!job.place.waits_in_gang() || job.place.is_suspended() || is_outside_row(job)) continue;
     const Table& table = step.table();
     if (lane.lease->is_asked() && !is_needed(table, lane, job, step.now())) {
       look_whether_needed(step, lane, job);

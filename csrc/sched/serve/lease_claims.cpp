@@ -23,6 +23,7 @@
 #include "csrc/sched/time/shares.h"
 #include "csrc/sched/turns/interrupt.h"
 #include "csrc/sched/turns/lane_moves.h"
+#include "csrc/sched/turns/row.h"
 
 namespace gpushare::sched {
 
@@ -37,6 +38,7 @@ struct AskRule {
   };
   Holds holds = Holds::kOutsideClassTurn;
   bool lends_gap = false;
+  bool is_for_ranks = false;  // it asks a rank of an open row too
 };
 
 namespace {
@@ -63,6 +65,25 @@ struct Paused {
   static MaybeClaim claim(const AskCase& c) { return due_now_if(c, c.holder.settings.is_paused()); }
   static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) {
     return fmt::format("paused by user {}", *c.holder.settings.paused_by);
+  }
+};
+
+// The row of its gang was closed, since a rank has ended or does not come: the devices are to be
+// another gang's.
+struct RowIsOver {
+  static MaybeClaim claim(const AskCase& c) { return due_now_if(c, is_outside_row(c.holder)); }
+  static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) {
+    return c.holder.row->why;
+  }
+};
+
+// Ranks of a gang on other devices wait inside their steps for the one that waits here.
+struct RowIsOpen {
+  static MaybeClaim claim(const AskCase& c) {
+    return due_now_for(c, first_in_row(c.table, c.lane));
+  }
+  static std::string text(const AskCase& c, const LeaseClaim& claim) {
+    return fmt::format("{} is next: {}", claim.by.value, c.table.at(claim.by).row->why);
   }
 };
 
@@ -282,8 +303,14 @@ struct ClassTurnEnds {
 };
 
 template <typename Rule>
-constexpr AskRule rule_of(AskRule::Holds holds, bool lends_gap = false) {
-  return {Rule::claim, Rule::text, holds, lends_gap};
+constexpr AskRule rule_of(AskRule::Holds holds) {
+  return {Rule::claim, Rule::text, holds};
+}
+
+// About a gap, in which no other rank waits for this one inside a step.
+template <typename Rule>
+constexpr AskRule gap_rule_of(AskRule::Holds holds, bool lends_gap) {
+  return {Rule::claim, Rule::text, holds, lends_gap, true};
 }
 
 constexpr auto kAlways = AskRule::Holds::kAlways;
@@ -292,9 +319,11 @@ constexpr auto kAfterQuantum = AskRule::Holds::kAfterQuantum;
 
 // NEW_RULE: one line here, and one struct above that says which user needs it.
 constexpr std::array kRules{
+    rule_of<RowIsOver>(kAlways),
+    rule_of<RowIsOpen>(kAlways),
     rule_of<Paused>(kAlways),
     rule_of<OverItsShare>(kAlways),
-    rule_of<LongGap>(kAlways),
+    gap_rule_of<LongGap>(kAlways, false),
     rule_of<ClassIsDue>(kOutsideClassTurn),
     rule_of<LenderIsBack>(kOutsideClassTurn),
     rule_of<InterruptedGoesOn>(kOutsideClassTurn),
@@ -305,7 +334,7 @@ constexpr std::array kRules{
     rule_of<NeedIsStuck>(kAfterQuantum),
     rule_of<WaitsElsewhere>(kAfterQuantum),
     rule_of<FirstInLine>(kAfterQuantum),
-    rule_of<GapIsLent>(kOutsideClassTurn, true),
+    gap_rule_of<GapIsLent>(kOutsideClassTurn, true),
 };
 // Until then only the first ones of the list count.
 constexpr AskRule kClassTurn = rule_of<ClassTurnEnds>(kAlways);
@@ -331,16 +360,20 @@ AskCase::AskCase(const Table& in, const Lane& of, Nanos at)
 bool AskCase::is_wanted() const {
   return !lane.waiting.empty() || !elsewhere.empty() || !by_policy.empty() ||
          stuck_need(table.device, lane) != nullptr || holder.settings.is_paused() ||
-         is_lane_closed(table, lane) || setback(table, holder) == Setback::kBarred;
+         is_lane_closed(table, lane) || setback(table, holder) == Setback::kBarred ||
+         is_outside_row(holder);
 }
 
+// A rank whose row is open ends its lease by itself, at the same step as the others of its gang. If
+// it were asked before, they would wait for it inside their next step. Its gaps may be used, and
+// then it has the lane again before all others.
 LeaseClaims claims_on(const AskCase& c) {
   LeaseClaims claims;
   const MaybeClaim turn = kClassTurn.claim(c);
   if (turn.has_value()) claims.later.push_back({turn->at, turn->by, &kClassTurn});
   const AskRule::Holds held = held_now(c, turn.has_value());
   for (const AskRule& rule : kRules) {
-    if (rule.holds > held) continue;
+    if (rule.holds > held || (is_in_row(c.holder) && !rule.is_for_ranks)) continue;
     MaybeClaim claim = rule.claim(c);
     if (!claim.has_value()) continue;
     claim->rule = &rule;

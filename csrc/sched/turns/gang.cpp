@@ -23,6 +23,7 @@
 #include "csrc/sched/job/lookup.h"
 #include "csrc/sched/turns/lane_moves.h"
 #include "csrc/sched/turns/line.h"
+#include "csrc/sched/turns/row.h"
 #include "csrc/sched/turns/suspended.h"
 
 namespace gpushare::sched {
@@ -31,6 +32,13 @@ namespace {
 // Ranks come to a boundary one after the other; one that does not come now does something else.
 constexpr Nanos kComingTogether = millis(200);
 GangId id_of(const Job& job) { return {job.who.uid, job.who.of.gang}; }
+
+// The row of its gang has ended while it stood in line.
+void leave_row(Step& step, JobId id) {
+  Job& job = step.table().at(id);
+  take_out_of_line(step.device().lane_of(job), id);
+  job.place.wait_in_gang();
+}
 
 }  // namespace
 
@@ -77,6 +85,7 @@ void settle_gangs(Step& step) {
     for (const JobId member : gang) {
       const Job& job = table.at(member);
       const bool is_running = is_gang_running(table, job);
+      if (job.place.is_waiting() && is_outside_row(job)) leave_row(step, member);
       is_settled = is_settled || job.place.is_waiting() || is_running;
       // While the others run, the job may have to end with them the iteration that they are in, so
       // it waits with them even if it is paused.
@@ -84,7 +93,7 @@ void settle_gangs(Step& step) {
         PlaceInLine& place = step.table().at(member).place;
         is_running ? place.wait_in_gang() : place.wait_aside();
       }
-      if (!job.place.waits_in_gang()) continue;
+      if (!job.place.waits_in_gang() || is_outside_row(job)) continue;
       waiting.push_back(member);
       first = std::min(first, job.place.waiting_since);
     }
@@ -94,7 +103,9 @@ void settle_gangs(Step& step) {
     }
     if (is_settled || waiting.empty()) continue;
     const Lane& lane = device.lane_of(table.at(waiting.front()));
-    const bool is_alone = !lane.lease.has_value() && lane.waiting.empty();
+    // The ranks of an open row have come together already.
+    const bool is_alone =
+        (!lane.lease.has_value() && lane.waiting.empty()) || is_in_row(table.at(waiting.front()));
     const Nanos due = first + kComingTogether;
     if (waiting.size() < gang.size() && !is_alone && step.now() < due) {
       step.due(due);
@@ -169,6 +180,7 @@ bool adopt_along(Step& step, Job& job, Term term) {
 // If one of the gang stands in line, the others wait for that one. Otherwise it is said how many
 // have come.
 std::string gang_text(const Table& table, const Job& job) {
+  if (is_outside_row(job)) return job.row->why;
   const JobSet gang = gang_of(table.device, job);
   std::size_t num_waiting = 0;
   for (const JobId id : gang) {

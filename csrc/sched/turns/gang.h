@@ -18,7 +18,8 @@
 // while one of them has a lease they give nothing to anybody else. What is changed of one of them
 // is changed of all (change.h).
 //
-// What it does not do: ranks on several devices. Each device knows only its own.
+// What it does not do: ranks on several devices. Each device knows only its own; when those may run
+// it is told (row.h).
 #pragma once
 
 #include <string>

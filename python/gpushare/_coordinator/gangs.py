@@ -1,9 +1,10 @@
-"""Gangs: the ranks of a distributed program, which hold one lease together.
+"""Gangs: the ranks of a distributed program, which one coordinator lets run together.
 
 Inside an iteration a rank waits for the others. If they took turns with each other, all of them
-would wait. What ranks have in common is the store of torch.distributed's default group: the first
-that comes writes the gang's name there. Workers of torch.distributed.rpc have no such group. What
-they have in common is the address where they have met.
+would wait. So all of them need the same coordinator, on one of its devices or on several. What ranks
+have in common is the store of torch.distributed's default group: the first that comes writes the
+gang's name there. Workers of torch.distributed.rpc have no such group. What they have in common is
+the address where they have met.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import socket
 import sys
 from typing import Any
 
-from gpushare._settings.devices import CPU
+from gpushare import _native
+from gpushare._settings.config import socket_paths
+from gpushare._settings.devices import is_cpu
 from gpushare.errors import GpushareError
 
 
@@ -38,14 +41,14 @@ def options(name: str, device: str) -> dict[str, Any]:
         device: That this process shares.
 
     Raises:
-        GpushareError: The ranks are on several devices or hosts, or cannot be asked.
+        GpushareError: The ranks have no coordinator in common, or cannot be asked.
     """
     if not is_distributed():
         return {"gang": name or _gang_of_rpc(device), "rank": 0, "ranks": 1}
     import torch.distributed as dist
 
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    place = f"{socket.gethostname()} {device}"
+    place = f"{socket.gethostname()} {_coordinator_of(device)}"
     try:
         is_here = bool(name) or (not _has_own_device(device) and _agree("place", place) == place)
         gang = name or _agree("gang", f"ranks-{secrets.token_hex(4)}")
@@ -53,13 +56,14 @@ def options(name: str, device: str) -> dict[str, Any]:
     except Exception as error:
         raise GpushareError(
             f"this is rank {rank} of {ranks} of a program, and cannot ask the others whether they "
-            f"are on this device ({type(error).__name__}: {error}), so it gets no turns. If they "
-            'are, register(gang="NAME") says so'
+            f"have its coordinator ({type(error).__name__}: {error}), so it gets no turns. If they "
+            'have, register(gang="NAME") says so'
         ) from error
     if not is_here:
         raise GpushareError(
-            f"this is rank {rank} of {ranks} of a program on several devices or hosts, whose "
-            "ranks wait for each other: gpushare gives no turns to those yet"
+            f"this is rank {rank} of {ranks} of a program on several devices or hosts without a "
+            "coordinator in common, whose ranks wait for each other: gpushare gives no turns to "
+            "those yet. On one host, GPUSHARE_SOCKET can name one coordinator of all devices"
         )
     return {"gang": gang, "rank": rank, "ranks": ranks}
 
@@ -101,12 +105,17 @@ def _agree(key: str, proposed: str) -> str:
     return str(store.compare_set(f"gpushare/{key}", "", proposed).decode())
 
 
+def _coordinator_of(device: str) -> str:
+    """Returns what is the same for processes that look for the same coordinator."""
+    return "|".join(socket_paths(_native.settings(), device))
+
+
 def _has_own_device(device: str) -> bool:
-    """Whether the ranks have a device each: the first one that asks knows of no other's place."""
+    """Whether the ranks have a coordinator each: the first that asks knows of no other's place."""
     on_this_host = os.environ.get("LOCAL_WORLD_SIZE", "")
     if on_this_host and on_this_host != os.environ.get("WORLD_SIZE", on_this_host):
         return True
-    if device == CPU:
+    if is_cpu(device) or _native.settings().socket:
         return False
     import torch
 

@@ -140,7 +140,8 @@ TEST_F(ServerDevices, QuestionsAndChangesReachTheJobsDevice) {
     EXPECT_EQ(device["policy"], "srtf") << device["device"];
 }
 
-TEST_F(ServerDevices, RanksOfOneProgramAreRefusedOnTwoDevices) {
+// An older gpushare could not stop at an agreed step.
+TEST_F(ServerDevices, RanksThatCountNoStepsAreRefusedOnTwoDevices) {
   const auto rank_on = [this](const std::string& device) {
     return [this, device](JobSide& side) {
       side.connect(daemon_->socket());
@@ -153,10 +154,9 @@ TEST_F(ServerDevices, RanksOfOneProgramAreRefusedOnTwoDevices) {
       side.tell("asked");
       if (device == "cpu:1") {
         const std::string reason = side.receive<wire::Refused>().reason;
-        const std::string advice =
-            "another rank of its program on cpu:0: ranks that wait for each "
-            "other share one device. Set GPUSHARE_DEVICE=cpu:0";
-        side.tell(reason.find(advice) == std::string::npos ? "let in" : "refused");
+        const bool is_told = reason.find("another one of gang ranks on cpu:0") != reason.npos &&
+                             reason.find("Set GPUSHARE_DEVICE=cpu:0") != reason.npos;
+        side.tell(is_told ? "refused" : "let in");
       }
       side.wait_for("end");
     };
@@ -170,6 +170,46 @@ TEST_F(ServerDevices, RanksOfOneProgramAreRefusedOnTwoDevices) {
   JobProcess second(rank_on("cpu:1"));
   second.expect("asked");
   second.expect("refused");
+}
+
+// Each rank is told the same step before any of them has a lease, and the next gang's row opens
+// when both have stopped there.
+TEST_F(ServerDevices, TwoGangsTakeTurnsOnTwoDevices) {
+  const auto rank_of = [this](const std::string& gang, const std::string& device) {
+    return [this, gang, device](JobSide& side) {
+      side.connect(daemon_->socket());
+      side.hello(Bytes{0}, Term{}, device);
+      side.register_rank(gang, device == "cpu:0" ? 0 : 1, 2);
+      side.tell("here");
+      side.wait_for("want");
+      side.want();
+      side.wait_granted();
+      side.tell("stop at " + std::to_string(side.page().stop_at.load()));
+      side.wait_for("stop");
+      side.page().gang_steps.store(side.page().stop_at.load());
+      side.close_lease();
+      side.tell("stopped");
+      side.wait_for("end");
+    };
+  };
+  JobProcess first(rank_of("red", "cpu:0"));
+  JobProcess second(rank_of("red", "cpu:1"));
+  JobProcess third(rank_of("blue", "cpu:0"));
+  JobProcess fourth(rank_of("blue", "cpu:1"));
+  for (JobProcess* const each : {&first, &second, &third, &fourth})
+    each->expect("here");
+  first.tell("want");
+  second.tell("want");
+  first.expect("stop at 4");
+  second.expect("stop at 4");
+  third.tell("want");
+  fourth.tell("want");
+  first.tell("stop");
+  first.expect("stopped");
+  second.tell("stop");
+  second.expect("stopped");
+  third.expect("stop at 4");
+  fourth.expect("stop at 4");
 }
 
 // Which device a job was on is not kept, so the machines of all wait for it: until it is back on

@@ -74,6 +74,20 @@ void JobSide::register_job(const std::string& name, std::uint64_t fingerprint) {
   wish.of = address_;
   wish.name = name;
   wish.fingerprint = fingerprint;
+  register_as(wish);
+}
+
+void JobSide::register_rank(const std::string& gang, std::uint32_t rank, std::uint32_t ranks) {
+  wire::Register wish;
+  wish.of = address_;
+  wish.of.gang = gang;
+  wish.of.rank = rank;
+  wish.of.ranks = ranks;
+  wish.stop_at = 0;
+  register_as(wish);
+}
+
+void JobSide::register_as(const wire::Register& wish) {
   send(wish);
   const auto is_readable = ipc::wait_readable(socket_.get(), kLongest);
   if (!is_readable || !*is_readable) give_up("no answer to register");

@@ -34,6 +34,8 @@ class JobSide {
   void disconnect() { socket_.reset(); }
   wire::Welcome hello(Bytes resident, Term held_term, const std::string& device = "cpu");
   void register_job(const std::string& name, std::uint64_t fingerprint = 0);
+  // The same, as a rank that can stop with its gang.
+  void register_rank(const std::string& gang, std::uint32_t rank, std::uint32_t ranks);
   // connect, hello with nothing, register.
   void attach(const std::string& socket, const std::string& name);
 
@@ -60,6 +62,7 @@ class JobSide {
 
  private:
   wire::CoordinatorMessage receive_any();
+  void register_as(const wire::Register& wish);
 
   UniqueFd test_;
   UniqueFd socket_;

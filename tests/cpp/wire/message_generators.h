@@ -122,7 +122,8 @@ inline Register draw_register() {
           .settings = draw_settings(),
           .paused_by = draw_perhaps(draw_up_to(std::numeric_limits<std::uint32_t>::max())),
           .iterations_done = draw_number(),
-          .fingerprint = draw_number()};
+          .fingerprint = draw_number(),
+          .stop_at = draw_perhaps(draw_number())};
 }
 
 inline Released draw_released() {

@@ -1,0 +1,94 @@
+// What is done about a row that does not go as it should.
+//
+// Ranks count differently: one evaluates in blocks that look like steps, say. One of them then
+// waits inside an iteration for a rank that has stopped, and nothing moves. After a while the
+// counts of the two are taken to be equal at this point (learn()), and the row goes on for one
+// step. If that was wrong, since a rank was only slow, the same follows once more.
+//
+// A rank is away: it has no more input, or saves a file. Nobody waits for it inside an iteration,
+// so the row closes without it.
+//
+// The coordinator was killed: ranks come back with leases and with the last step that they were
+// told (adopt()).
+//
+// A rank ends inside its row: forget() closes that. The row begins no iteration any more, and its
+// devices are free when the other ranks have no lease. They fail, or wait until their engine ends
+// them, as without gpushare.
+#include <algorithm>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include "csrc/host/gang_rows.h"
+
+namespace gpushare::host {
+namespace {
+
+// So long nothing moves in a row before its ranks are taken to count differently: so many
+// iterations, and no less than the time.
+constexpr std::int64_t kStuckIterations = 10;
+constexpr Nanos kStuck = seconds(2);
+
+Nanos patience(Nanos iteration) { return std::max(iteration * kStuckIterations, kStuck); }
+
+}  // namespace
+
+// Ranks that have leases without a row got them from the coordinator before this one, or while all
+// of the gang were on one device. What the ranks were told last was agreed on, or was about to be
+// told to all, so all are told the largest of it. Until each rank has said that, nothing is told.
+void GangRows::adopt(Gang& gang, Nanos now) {
+  gang.state = State::kWaiting;
+  if (is_free(gang) || !gang.has([](const Rank& r) { return r.seen.has_lease; })) return;
+  gang.state = State::kUnknown;
+  if (gang.has([](const Rank& r) { return !r.seen.is_known; })) return;
+  std::uint64_t told = 0;
+  for (const auto& [job, rank] : gang.ranks)
+    told = std::max(told, rank.seen.stop_at);
+  gang.stop_at = std::max(told, gang.most_steps() + (told == 0 ? 1 : 0));
+  gang.state = State::kOpen;
+  gang.since = gang.moved_at = now;
+}
+
+// Nothing has moved for long, and a rank is waited for that may not go on.
+void GangRows::settle_stuck(const GangName& name, Gang& gang, Nanos now, RowOrders& orders) {
+  const bool is_closing = gang.state == State::kClosing;
+  const bool is_one_stopped = gang.has([&](const Rank& rank) {
+    return rank.seen.wants && (is_closing || rank.steps() >= gang.stop_at);
+  });
+  const bool is_one_inside = gang.has([&](const Rank& rank) {
+    return rank.seen.has_lease && !rank.seen.is_in_gap && rank.seen.is_known;
+  });
+  const bool may_come = gang.has([&](const Rank& rank) {
+    return rank.seen.wants && !is_closing && rank.steps() < gang.stop_at;
+  });
+  if (!is_one_stopped || may_come) return;
+  const Nanos due = gang.moved_at + patience(gang.iteration());
+  if (now < due) return orders.look_by(due);
+  gang.moved_at = now;
+  if (!is_one_inside) {
+    gang.state = State::kClosing;
+    orders.said.push_back(fmt::format("gang {}: a rank is away, its row closes", name.second));
+    if (!gang.has([](const Rank& rank) { return rank.seen.has_lease; }))
+      close(name, gang, now, orders);
+    return;
+  }
+  learn(gang);
+  gang.state = State::kOpen;
+  gang.stop_at = gang.most_steps() + 1;
+  orders.said.push_back(fmt::format(
+      "gang {}: a rank inside an iteration waits for one that has stopped; all go on to step {}",
+      name.second, gang.stop_at));
+}
+
+// A rank that waits inside an iteration for one that has stopped has ended as many steps as that.
+void GangRows::learn(Gang& gang) {
+  std::uint64_t stopped = 0;
+  for (const auto& [job, rank] : gang.ranks)
+    if (rank.seen.wants) stopped = std::max(stopped, rank.steps());
+  for (auto& [job, rank] : gang.ranks) {
+    if (rank.seen.wants || !rank.seen.has_lease || !rank.seen.is_known) continue;
+    rank.shift = static_cast<std::int64_t>(stopped) - static_cast<std::int64_t>(rank.seen.steps);
+  }
+}
+
+}  // namespace gpushare::host

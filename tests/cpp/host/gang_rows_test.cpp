@@ -1,0 +1,382 @@
+// Rows of gangs: single cases, and random runs of programs whose ranks wait for each other in each
+// step, with late reports and crashes.
+#include "csrc/host/gang_rows.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace gpushare::host {
+namespace {
+
+const GangName kRed{1000, "red"};
+const GangName kBlue{1000, "blue"};
+
+RowOptions two_devices() { return {.devices = {"cpu:0", "cpu:1"}, .least_slice = millis(100)}; }
+
+RankReport rank_of(const GangName& gang, std::uint64_t job, std::size_t device) {
+  return {.gang = gang,
+          .job = JobId{job},
+          .ranks = 2,
+          .device = device,
+          .wants = true,
+          .iteration = millis(10)};
+}
+
+// The last order of each rank.
+class Host {
+ public:
+  explicit Host(RowOptions options = two_devices()) : rows(std::move(options)) {}
+
+  void see(RankReport report) { rows.report(seen[report.job] = std::move(report), now); }
+  RowOrders settle() {
+    RowOrders given = rows.settle(now);
+    for (const RankOrder& order : given.ranks)
+      orders[order.job] = order;
+    rows.check_invariants();
+    return given;
+  }
+  [[nodiscard]] const RankOrder& order(std::uint64_t job) const { return orders.at(JobId{job}); }
+  // The rank has its lease, or stops after so many steps.
+  void run(std::uint64_t job) {
+    change(job, [](RankReport& r) { r.has_lease = !(r.wants = false); });
+  }
+  void stop(std::uint64_t job, std::uint64_t steps) {
+    change(job, [&](RankReport& r) {
+      r.has_lease = false;
+      r.wants = true;
+      r.steps = steps;
+    });
+  }
+  template <typename Change>
+  void change(std::uint64_t job, const Change& with) {
+    RankReport report = seen.at(JobId{job});
+    with(report);
+    see(report);
+  }
+
+  GangRows rows;
+  Nanos now = seconds(1);
+  std::map<JobId, RankReport> seen;
+  std::map<JobId, RankOrder> orders;
+};
+
+// Two gangs of two ranks, all of which want a lease: 1 and 2 are red, 3 and 4 blue.
+Host two_gangs() {
+  Host host;
+  for (std::uint64_t job = 1; job <= 4; ++job)
+    host.see(rank_of(job < 3 ? kRed : kBlue, job, (job - 1) % 2));
+  host.settle();
+  return host;
+}
+
+TEST(GangRows, OpensOneRowWithTheSameEndForAllRanks) {
+  Host host = two_gangs();
+  EXPECT_TRUE(host.order(1).is_open && host.order(2).is_open);
+  EXPECT_EQ(host.order(1).stop_at, 10U);  // 100 ms of 10 ms each
+  EXPECT_EQ(host.order(2).stop_at, 10U);
+  EXPECT_FALSE(host.order(3).is_open || host.order(4).is_open);
+  EXPECT_EQ(host.order(3).why, "waits with its gang blue for the row of gang red on cpu:0");
+}
+
+TEST(GangRows, OpensTheNextRowWhenTheLastRankHasReachedTheEnd) {
+  Host host = two_gangs();
+  host.run(1);
+  host.run(2);
+  host.stop(1, 10);
+  host.settle();
+  EXPECT_FALSE(host.order(3).is_open);
+  host.stop(2, 10);
+  host.settle();
+  EXPECT_TRUE(host.order(3).is_open && host.order(4).is_open);
+  EXPECT_FALSE(host.order(1).is_open || host.order(2).is_open);
+}
+
+TEST(GangRows, WaitsForTheRanksThatAreNotHereYet) {
+  Host host;
+  host.see(rank_of(kRed, 1, 0));
+  const RowOrders orders = host.settle();
+  EXPECT_FALSE(host.order(1).is_open);
+  EXPECT_EQ(host.order(1).why, "waits with its gang red for its other ranks: 1 of 2 are here");
+  ASSERT_TRUE(orders.look_at.has_value());
+  host.now = *orders.look_at;  // the other one uses no gpushare, say
+  host.settle();
+  EXPECT_TRUE(host.order(1).is_open);
+}
+
+TEST(GangRows, AGangOnOneDeviceNeedsNoRow) {
+  Host host;
+  host.see(rank_of(kRed, 1, 1));
+  host.see(rank_of(kRed, 2, 1));
+  host.settle();
+  EXPECT_TRUE(host.order(1).is_free && host.order(2).is_free);
+}
+
+TEST(GangRows, ExtendsTheRowOfAGangThatIsAlone) {
+  Host host;
+  host.see(rank_of(kRed, 1, 0));
+  host.see(rank_of(kRed, 2, 1));
+  host.settle();
+  host.run(1);
+  host.change(2, [](RankReport& r) {
+    r.has_lease = true;
+    r.wants = false;
+    r.steps = 6;
+  });
+  EXPECT_TRUE(host.settle().look_at.has_value());
+  EXPECT_EQ(host.order(1).stop_at, 16U);
+  EXPECT_EQ(host.order(2).stop_at, 16U);
+  host.rows.note_singles(1, 1);
+  host.change(2, [](RankReport& r) { r.steps = 15; });
+  host.settle();
+  EXPECT_EQ(host.order(1).stop_at, 16U);
+}
+
+TEST(GangRows, SingleJobsHaveASliceEachBetweenTwoRows) {
+  Host host;
+  host.see(rank_of(kRed, 1, 0));
+  host.see(rank_of(kRed, 2, 1));
+  host.settle();
+  host.run(1);
+  host.run(2);
+  host.rows.note_singles(0, 2);
+  host.stop(1, 10);
+  host.stop(2, 10);
+  EXPECT_EQ(host.settle().look_at, host.now + millis(200));
+  EXPECT_FALSE(host.order(1).is_open);
+  host.now += millis(200);
+  host.settle();
+  EXPECT_TRUE(host.order(1).is_open && host.order(2).is_open);
+}
+
+// A rank counts an evaluation as steps: it stops three of the others' steps too early.
+TEST(GangRows, ARankThatCountsOtherwiseHoldsTheRowUpOnce) {
+  Host host = two_gangs();
+  host.run(2);
+  host.change(2, [](RankReport& r) { r.steps = 7; });
+  host.stop(1, 10);
+  const RowOrders waits = host.settle();
+  EXPECT_FALSE(host.order(1).stop_at > 10);
+  ASSERT_TRUE(waits.look_at.has_value());
+  host.now = *waits.look_at;
+  host.settle();
+  EXPECT_TRUE(host.order(1).is_open);
+  EXPECT_EQ(host.order(1).stop_at, 11U);
+  EXPECT_EQ(host.order(2).stop_at, 8U);  // by its own count
+  host.stop(1, 11);
+  host.stop(2, 8);
+  host.settle();
+  EXPECT_TRUE(host.order(3).is_open);
+}
+
+TEST(GangRows, ARankThatIsAwayIsNotWaitedFor) {
+  Host host = two_gangs();
+  host.change(2, [](RankReport& r) { r.wants = false; });
+  host.stop(1, 10);
+  const RowOrders waits = host.settle();
+  ASSERT_TRUE(waits.look_at.has_value());
+  host.now = *waits.look_at;
+  host.settle();
+  host.settle();
+  EXPECT_FALSE(host.order(2).is_open);
+  EXPECT_TRUE(host.order(3).is_open && host.order(4).is_open);
+}
+
+TEST(GangRows, AfterADeathTheDevicesAreFreeWhenNobodyHasALease) {
+  Host host = two_gangs();
+  host.run(1);
+  host.run(2);
+  host.rows.forget(JobId{1});
+  host.settle();
+  EXPECT_FALSE(host.order(2).is_open);
+  EXPECT_FALSE(host.order(3).is_open);
+  host.rows.forget(JobId{2});
+  host.settle();
+  EXPECT_TRUE(host.order(3).is_open && host.order(4).is_open);
+}
+
+// The coordinator was killed when it had told a new end to one rank only.
+TEST(GangRows, ARestartedCoordinatorGoesOnWithTheLargestEndThatWasTold) {
+  Host host;
+  RankReport first = rank_of(kRed, 1, 0);
+  first.stop_at = 40;
+  first.steps = 20;
+  first.has_lease = true;
+  first.wants = false;
+  RankReport second = rank_of(kRed, 2, 1);
+  second.stop_at = 20;
+  second.steps = 20;
+  host.see(first);
+  host.see(second);
+  host.settle();
+  EXPECT_TRUE(host.order(2).is_open);
+  EXPECT_EQ(host.order(1).stop_at, 40U);
+  EXPECT_EQ(host.order(2).stop_at, 40U);
+}
+
+// Ranks come back one after the other. One that has not said how far it is may hold a lease.
+TEST(GangRows, ARestartedCoordinatorTellsNothingBeforeAllRanksHaveSaidTheirSteps) {
+  Host host;
+  RankReport first = rank_of(kRed, 1, 0);
+  first.stop_at = first.steps = 20;
+  RankReport second = rank_of(kRed, 2, 1);
+  second.has_lease = true;
+  second.wants = second.is_known = false;
+  host.see(second);
+  host.see(first);
+  EXPECT_TRUE(host.settle().ranks.empty());
+  ASSERT_NE(host.rows.row_on(1), nullptr);
+  host.change(2, [](RankReport& r) {
+    r.is_known = true;
+    r.steps = 31;
+    r.stop_at = 40;
+  });
+  host.settle();
+  EXPECT_TRUE(host.order(1).is_open && host.order(2).is_open);
+  EXPECT_EQ(host.order(1).stop_at, 40U);
+}
+
+// ---- programs that run at random ----
+
+struct Process {
+  RankReport is;  // the truth
+  std::uint64_t to_do = 0;
+  bool is_gone = false;
+  RankOrder order = {};
+};
+
+// The ranks of all programs, and devices that give one lease at a time. A rank ends a step when all
+// of its gang that live are inside one: a crash breaks the program, and its other ranks end.
+class World {
+ public:
+  World() : rows_({.devices = {"0", "1", "2"}, .least_slice = millis(30)}) {
+    const int gangs = *rc::gen::inRange(1, 5);
+    std::uint64_t job = 0;
+    for (int gang = 0; gang < gangs; ++gang) {
+      const auto ranks = *rc::gen::inRange<std::uint32_t>(2, 4);
+      for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        Process process;
+        process.is = rank_of({1, std::to_string(gang)}, ++job, 0);
+        process.is.ranks = ranks;
+        process.to_do = 40;
+        processes_.push_back(process);
+      }
+      spread(processes_.back().is.gang);
+    }
+  }
+
+  // One of the things that may happen next.
+  void step() {
+    Process& process = processes_.at(*rc::gen::inRange<std::size_t>(0, processes_.size()));
+    switch (*rc::gen::inRange(0, 8)) {
+      case 0: return settle();
+      case 1: return grant(process);
+      case 2: return say(process);
+      case 3: return crash(process);
+      default: return go_on(process);
+    }
+  }
+
+  // Until nothing is left to do. False: it stands still.
+  bool run_out() {
+    for (int turn = 0; turn < 20'000; ++turn) {
+      if (std::all_of(processes_.begin(), processes_.end(),
+                      [](const Process& each) { return each.is_gone; }))
+        return true;
+      for (Process& process : processes_) {
+        grant(process);
+        go_on(process);
+        say(process);
+      }
+      settle();
+      now_ += millis(20);
+    }
+    return false;
+  }
+
+ private:
+  // Two ranks of one gang on one device would hold one lease together, which this world has not.
+  void spread(const GangName& gang) {
+    std::size_t device = *rc::gen::inRange<std::size_t>(0, 3);
+    for (Process& each : processes_)
+      if (each.is.gang == gang) each.is.device = device++ % 3;
+  }
+  void say(const Process& process) {
+    if (!process.is_gone) rows_.report(process.is, now_);
+  }
+  void settle() {
+    for (const Process& process : processes_)
+      say(process);
+    const RowOrders orders = rows_.settle(now_);
+    rows_.check_invariants();
+    for (const RankOrder& order : orders.ranks)
+      for (Process& process : processes_)
+        if (process.is.job == order.job) process.order = order;
+    std::map<GangName, std::uint64_t> ends;
+    for (const Process& process : processes_) {
+      if (process.is_gone || !process.order.is_open) continue;
+      const auto [end, is_new] = ends.emplace(process.is.gang, process.order.stop_at);
+      RC_ASSERT(end->second == process.order.stop_at);
+      RC_ASSERT(rows_.row_on(process.is.device) != nullptr);
+      RC_ASSERT(*rows_.row_on(process.is.device) == process.is.gang);
+    }
+  }
+  void grant(Process& process) {
+    if (process.is_gone || !process.is.wants) return;
+    const bool may = process.order.is_free ||
+                     (process.order.is_open && process.is.steps < process.order.stop_at);
+    for (const Process& other : processes_)
+      if (!other.is_gone && other.is.has_lease && other.is.device == process.is.device) return;
+    if (!may) return;
+    process.is.wants = false;
+    process.is.has_lease = true;
+    say(process);
+  }
+  // All that live of its gang are inside the step: they end it.
+  void go_on(Process& process) {
+    if (process.is_gone || !process.is.has_lease) return;
+    std::vector<Process*> gang;
+    for (Process& each : processes_) {
+      if (each.is.gang != process.is.gang) continue;
+      if (each.is_gone) return end(process);  // its collective fails
+      if (each.is.steps < process.is.steps ||
+          (each.is.steps == process.is.steps && !each.is.has_lease))
+        return;
+      gang.push_back(&each);
+    }
+    ++process.is.steps;
+    if (process.is.steps >= process.to_do) return end(process);
+    if (process.order.is_free || process.is.steps < process.order.stop_at) return;
+    process.is.has_lease = false;
+    process.is.wants = true;
+    say(process);
+  }
+  void crash(Process& process) {
+    if (*rc::gen::inRange(0, 30) == 0) end(process);
+  }
+  void end(Process& process) {
+    if (process.is_gone) return;
+    process.is_gone = true;
+    rows_.forget(process.is.job);
+  }
+
+  GangRows rows_;
+  Nanos now_ = seconds(1);
+  std::vector<Process> processes_;
+};
+
+RC_GTEST_PROP(GangRowsProperty, NoTwoRowsOnADeviceAndNobodyWaitsForEver, ()) {
+  World world;
+  const int steps = *rc::gen::inRange(0, 200);
+  for (int i = 0; i < steps; ++i)
+    world.step();
+  RC_ASSERT(world.run_out());
+}
+
+}  // namespace
+}  // namespace gpushare::host

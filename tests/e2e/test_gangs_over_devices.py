@@ -1,0 +1,143 @@
+"""Ranks of a program on two devices of one coordinator: rows until an agreed step."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.processes import read_status
+from tests.e2e.asking import wait_until
+from tests.support.job_process import JobProcess
+
+Coordinator = Callable[..., dict[str, str]]
+Ranks = list[JobProcess]
+
+NUM_RANKS = 2
+WAIT_SECONDS = 120
+STOCK = {"GPUSHARE_DISABLE": "1"}
+SETTINGS = {
+    "devices": "cpu:0=1GiB,cpu:1=1GiB",
+    "require": "1",
+    "log_level": "error",
+    "linger": "60s",
+}
+
+
+@contextmanager
+def _training(env: dict[str, str], store: Path, *, steps: int = 150) -> Iterator[Ranks]:
+    """A program of two ranks, each on a device of its own."""
+    flags = ["--mode", "ddp", "--steps", str(steps), "--init", f"file://{store}"]
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(
+                JobProcess(
+                    *flags,
+                    env=env
+                    | {
+                        "RANK": str(rank),
+                        "LOCAL_RANK": str(rank),
+                        "WORLD_SIZE": str(NUM_RANKS),
+                        "GPUSHARE_DEVICE": f"cpu:{rank}",
+                    },
+                    module="tests.e2e.ranks_job",
+                )
+            )
+            for rank in range(NUM_RANKS)
+        ]
+
+
+def _digest(ranks: Ranks) -> str:
+    """What was computed, when all have ended well."""
+    digest: str = ranks[0].result()["digest"]
+    for rank in ranks:
+        assert rank.process.wait(WAIT_SECONDS) == 0, rank.errors()
+    return digest
+
+
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What the program computes on stock torch."""
+    with _training(STOCK, tmp_path_factory.mktemp("stock") / "store") as ranks:
+        return _digest(ranks)
+
+
+def _jobs(env: dict[str, str]) -> list[dict[str, Any]]:
+    """All jobs of all devices; none before the coordinator is there."""
+    return [job for each in read_status(env).get("devices", []) for job in each["jobs"]]
+
+
+def _texts(env: dict[str, str]) -> list[str]:
+    return [job["explain"] for job in _jobs(env) if job["state"] == "waiting"]
+
+
+# The rows of both gangs follow each other on both devices, and people are told which one is open.
+def test_two_programs_take_turns_on_two_devices(
+    coordinator: Coordinator, stock: str, tmp_path: Path
+) -> None:
+    env = coordinator(**SETTINGS)
+    with (
+        _training(env, tmp_path / "a") as first,
+        _training(env, tmp_path / "b") as second,
+    ):
+        wait_until(lambda: any("for the row of gang ranks-" in text for text in _texts(env)))
+        assert [_digest(first), _digest(second)] == [stock, stock]
+    status = read_status(env)
+    assert all(device["switches"] >= 2 for device in status["devices"])
+    rows = [each["reason"] for each in status["decisions"] if each["what"] == "row"]
+    assert rows
+    assert all("is open until step " in row for row in rows)
+
+
+def test_a_killed_rank_holds_no_other_gang_up(
+    coordinator: Coordinator, stock: str, tmp_path: Path
+) -> None:
+    env = coordinator(**SETTINGS)
+    with _training(env, tmp_path / "broken", steps=100_000) as broken:
+        wait_until(lambda: [job["state"] for job in _jobs(env)].count("running") == NUM_RANKS)
+        with _training(env, tmp_path / "whole") as whole:
+            wait_until(lambda: len(_jobs(env)) == 2 * NUM_RANKS)
+            os.kill(broken[0].pid, signal.SIGKILL)
+            assert _digest(whole) == stock
+
+
+def test_a_killed_coordinator_leaves_both_gangs_whole(
+    coordinator: Coordinator, stock: str, tmp_path: Path
+) -> None:
+    env = coordinator(**SETTINGS)
+    with (
+        _training(env, tmp_path / "a") as first,
+        _training(env, tmp_path / "b") as second,
+    ):
+        wait_until(lambda: any(job["state"] == "running" for job in _jobs(env)))
+        wait_until(lambda: len(_jobs(env)) == 2 * NUM_RANKS)
+        before = read_status(env)["coordinator"]["pid"]
+        os.kill(before, signal.SIGKILL)
+        assert [_digest(first), _digest(second)] == [stock, stock]
+    assert read_status(env)["coordinator"]["pid"] != before
+
+
+# The single job has its turns between two rows, on the device that it is on.
+ALONE = """
+import json, torch, gpushare
+job = gpushare.register(name="single")
+for step in range(200):
+    with job.iteration():
+        torch.ones(1 << 18).mul_(2)
+print(json.dumps({"done": True, "iterations": job.stats().iterations}))
+"""
+
+
+def test_a_single_job_has_turns_beside_a_gang(coordinator: Coordinator, tmp_path: Path) -> None:
+    env = coordinator(**SETTINGS)
+    with _training(env, tmp_path / "gang", steps=100_000):
+        wait_until(lambda: [job["state"] for job in _jobs(env)].count("running") == NUM_RANKS)
+        alone = env | {"GPUSHARE_DEVICE": "cpu:1"}
+        with JobProcess(env=alone, command=[sys.executable, "-c", ALONE]) as single:
+            assert single.result()["iterations"] == 200
