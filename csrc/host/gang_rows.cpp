@@ -113,12 +113,14 @@ RowOrders GangRows::settle(Nanos now) {
   return orders;
 }
 
+// The row is over when no rank has a lease or is about to get one: all have reached its end, or are
+// away at a boundary. Whoever is away may come to the next row.
 void GangRows::settle_running(const GangName& name, Gang& gang, Nanos now, RowOrders& orders) {
-  const bool is_running = gang.has([](const Rank& rank) { return rank.seen.has_lease; });
-  const bool is_behind = gang.has([&](const Rank& rank) { return rank.steps() < gang.stop_at; });
-  if (!is_running && (gang.state == State::kClosing || !is_behind)) {
-    return close(name, gang, now, orders);
-  }
+  const bool is_running = gang.has([&](const Rank& rank) {
+    const bool may_begin = gang.state == State::kOpen && rank.steps() < gang.stop_at;
+    return rank.seen.has_lease || (rank.seen.wants && may_begin && !rank.seen.is_held_back);
+  });
+  if (!is_running) return close(name, gang, now, orders);
   settle_stuck(name, gang, now, orders);
 }
 

@@ -68,8 +68,6 @@ void GangRows::settle_stuck(const GangName& name, Gang& gang, Nanos now, RowOrde
   if (!is_one_inside) {
     gang.state = State::kClosing;
     orders.said.push_back(fmt::format("gang {}: a rank is away, its row closes", name.second));
-    if (!gang.has([](const Rank& rank) { return rank.seen.has_lease; }))
-      close(name, gang, now, orders);
     return;
   }
   learn(gang);

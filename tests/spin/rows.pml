@@ -98,11 +98,7 @@ end:
 #define IS_READY(g)                                                                      \
   ((wants[RANK(g, 0)] || IS_GONE(RANK(g, 0))) && (wants[RANK(g, 1)] || IS_GONE(RANK(g, 1))) && \
    !(IS_GONE(RANK(g, 0)) && IS_GONE(RANK(g, 1))) && !heard[RANK(g, 0)] && !heard[RANK(g, 1)])
-#ifdef BUG_DEATH_FORGOTTEN
-#define HAS_REACHED(i) (count[i] >= until[GANG(i)])
-#else
-#define HAS_REACHED(i) (IS_GONE(i) || count[i] >= until[GANG(i)])
-#endif
+#define IS_COMING(i) (wants[i] && is_open[GANG(i)] && count[i] < until[GANG(i)])
 
 /* The coordinator's part for one gang; it is one thread, so its parts take turns. What it does in one
  * turn is not atomic: ranks run meanwhile. */
@@ -128,17 +124,18 @@ end:
     stop_at[b] = until[g];
     d_step { is_open[g] = true; may_begin[a] = true };
     d_step { may_begin[b] = true; is_busy = false }
-#ifndef BUG_DEATH_FORGOTTEN
   /* A rank was killed: the row begins nothing any more. */
   :: d_step {
       !is_busy && is_open[g] && (!alive[a] || !alive[b]) ->
       is_open[g] = false; is_closing[g] = true; may_begin[a] = false; may_begin[b] = false
     }
-#endif
-  /* Nobody has a lease, and all have reached the end. */
+  /* Nobody has a lease, or is about to get one: all have reached the end, or are between two steps. */
   :: d_step {
-      !is_busy && HAS_ROW(g) && !heard[a] && !heard[b] &&
-      (is_closing[g] || (HAS_REACHED(a) && HAS_REACHED(b))) ->
+#ifdef BUG_CLOSE_EARLY
+      !is_busy && HAS_ROW(g) && !heard[a] && !IS_COMING(a) ->
+#else
+      !is_busy && HAS_ROW(g) && !heard[a] && !heard[b] && !IS_COMING(a) && !IS_COMING(b) ->
+#endif
       is_open[g] = false; is_closing[g] = false; may_begin[a] = false; may_begin[b] = false
     }
 #ifdef BUG_NEXT_BOUNDARY

@@ -70,4 +70,4 @@ check 'rows: safety, nobody waits for ever' clean "$safety" ''
 check 'rows, planted: each device gives its turns alone' error "$safety" '' -DBUG_EACH_DEVICE_ALONE
 check 'rows, planted: ranks stop at their next boundary' error "$safety" '' -DBUG_NEXT_BOUNDARY
 check 'rows, planted: a rank starts before the other knows the step' error "$safety" '' -DBUG_TELL_LATE
-check 'rows, planted: a death is forgotten' error "$safety" '' -DBUG_DEATH_FORGOTTEN
+check 'rows, planted: a row is over when one rank has stopped' error "$safety" '' -DBUG_CLOSE_EARLY

@@ -20,6 +20,7 @@
 #include "csrc/sched/serve/lease_claims.h"
 #include "csrc/sched/serve/obstacles.h"
 #include "csrc/sched/turns/gang.h"
+#include "csrc/sched/turns/row.h"
 #include "csrc/sched/turns/suspended.h"
 
 namespace gpushare::sched {
@@ -153,7 +154,7 @@ std::string explain(const Table& table, JobId id, Nanos now) {
   if (job->place.waits_in_gang()) return gang_text(table, *job);
   if (const Lane* lane = device.lane_held_by(id)) {
     return fmt::format("has the lease since {}{}{}", to_string(now - lane->lease->granted_at()),
-                       job->row.has_value() ? "; " + job->row->why : std::string(),
+                       is_in_row(*job) ? "; " + job->row->why : std::string(),
                        job->settings.is_paused()
                            ? ", until its next boundary: it " + pause_text(*job, now)
                            : std::string());

@@ -73,7 +73,7 @@ struct Paused {
 struct RowIsOver {
   static MaybeClaim claim(const AskCase& c) { return due_now_if(c, is_outside_row(c.holder)); }
   static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) {
-    return c.holder.row->why;
+    return fmt::format("the row of gang {} is over", c.holder.who.of.gang);
   }
 };
 

@@ -180,7 +180,8 @@ bool adopt_along(Step& step, Job& job, Term term) {
 // If one of the gang stands in line, the others wait for that one. Otherwise it is said how many
 // have come.
 std::string gang_text(const Table& table, const Job& job) {
-  if (is_outside_row(job)) return job.row->why;
+  if (is_outside_row(job))
+    return job.row->until == 0 ? job.row->why : "has made its steps: " + job.row->why;
   const JobSet gang = gang_of(table.device, job);
   std::size_t num_waiting = 0;
   for (const JobId id : gang) {

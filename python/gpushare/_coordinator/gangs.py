@@ -1,10 +1,10 @@
 """Gangs: the ranks of a distributed program, which one coordinator lets run together.
 
 Inside an iteration a rank waits for the others. If they took turns with each other, all of them
-would wait. So all of them need the same coordinator, on one of its devices or on several. What ranks
-have in common is the store of torch.distributed's default group: the first that comes writes the
-gang's name there. Workers of torch.distributed.rpc have no such group. What they have in common is
-the address where they have met.
+would wait. So all of them need the same coordinator, on one of its devices or on several. What
+ranks have in common is the store of torch.distributed's default group: the first that comes writes
+the gang's name there. Workers of torch.distributed.rpc have no such group. What they have in common
+is the address where they have met.
 """
 
 from __future__ import annotations

@@ -176,14 +176,37 @@ TEST(GangRows, ARankThatCountsOtherwiseHoldsTheRowUpOnce) {
 
 TEST(GangRows, ARankThatIsAwayIsNotWaitedFor) {
   Host host = two_gangs();
-  host.change(2, [](RankReport& r) { r.wants = false; });
+  host.run(1);
+  host.change(2, [](RankReport& r) {
+    r.wants = false;
+    r.has_lease = r.is_in_gap = true;
+  });
   host.stop(1, 10);
   const RowOrders waits = host.settle();
   ASSERT_TRUE(waits.look_at.has_value());
   host.now = *waits.look_at;
   host.settle();
+  EXPECT_FALSE(host.order(2).is_open);  // its device asks it for its lease
+  EXPECT_FALSE(host.order(3).is_open);
+  host.change(2, [](RankReport& r) { r.has_lease = false; });
   host.settle();
-  EXPECT_FALSE(host.order(2).is_open);
+  EXPECT_TRUE(host.order(3).is_open && host.order(4).is_open);
+}
+
+// All ranks may be away at once: between two epochs, say. A row that waited for them kept others
+// from their devices for as long.
+TEST(GangRows, ARowOfWhichNobodyRunsIsOver) {
+  Host host = two_gangs();
+  host.run(1);
+  host.run(2);
+  for (const std::uint64_t job : {1U, 2U}) {
+    host.change(job, [](RankReport& r) {
+      r.has_lease = false;
+      r.steps = 5;
+    });
+  }
+  host.settle();
+  EXPECT_FALSE(host.order(1).is_open || host.order(2).is_open);
   EXPECT_TRUE(host.order(3).is_open && host.order(4).is_open);
 }
 

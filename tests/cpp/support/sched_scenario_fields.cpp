@@ -110,6 +110,7 @@ wire::Usage ScenarioFields::usage() {
   wire::Usage usage;
   // Its sizes are known, unless the scenario is about that.
   usage.iterations = count("iterations", 100);
+  usage.gang_steps = count("gang_steps");
   usage.busy = time("busy");
   usage.stall = time("stall");
   usage.changed_at = time("changed_at");

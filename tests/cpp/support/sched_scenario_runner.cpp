@@ -247,12 +247,24 @@ class Runner {
       const bool is_suspended = fields.command() == "suspend";
       return coordinator_->set_suspended(JobId{fields.count("job")}, is_suspended, now_);
     }
+    if (fields.command() == "row") return set_row(fields);
     const auto reader = readers().find(fields.command());
     if (reader == readers().end()) {
       return fail(StatusCode::kInvalidArgument, "no such command: " + fields.command());
     }
     const JobId job{fields.count("job")};
     return coordinator_->on_message(job, reader->second(fields, job), now_);
+  }
+
+  // Without a step the job is one as any other; until=0: its row is not open.
+  Ready set_row(ScenarioFields& fields) {
+    std::optional<GangRow> row;
+    if (fields.has("until")) {
+      const std::uint64_t until = fields.count("until");
+      row = {until, until == 0 ? std::string("waits with its gang for its row")
+                               : fmt::format("its row is open until step {}", until)};
+    }
+    return coordinator_->set_row(JobId{fields.count("job")}, std::move(row), now_);
   }
 
   static bool is_change(const std::string& command) {

@@ -9,8 +9,9 @@
 // Commands: hello register unregister need released consumed lane_changed explain wanted gave_up
 // closed observed lost gone (fields as in messages.h; `job` is the connection, `of` a false number
 // in the address; sizes and times with units), deadline, pid_gone pid=, status, fit, who job=,
-// why job=, order n=, unmanaged pid= resident=. Every step also checks the coordinator's
-// invariants. Rewriting keeps commands and comments, and replaces all that is indented.
+// why job=, order n=, unmanaged pid= resident=, row job= until=. Every step also checks the
+// coordinator's invariants. Rewriting keeps commands and comments, and replaces all that is
+// indented.
 #pragma once
 
 #include <string>
