@@ -88,7 +88,7 @@ void Runtime::Impl::refresh_usage(wire::LeasePage& page, Nanos now) {
   store(page.need_bytes, counters_.expected_peak() + figures_.outside());
 }
 
-// What share() returns. Called after each change of the link, the capacity or the limit.
+// Sets what share() returns. Called after each change of the link, the capacity or the limit.
 void Runtime::Impl::note_share() {
   Bytes share = link_.is_attached() ? link_.capacity() : Bytes{};
   const Bytes limit = registration_.hard_limit();

@@ -45,8 +45,8 @@ void CpuShare::settle(wire::CoreShare share, bool may_lower) {
   unbind();
   if (share.is_all() || !read_own()) return restore_threads();
   const std::vector<std::size_t> part = part_of(cpus_, share);
-  // With more threads than CPUs the user, or whoever pinned them, wants it so, and the number
-  // stays.
+  // A process with more threads than CPUs was set up so by its user, or by whoever pinned it, so
+  // the number stays.
   const int own_num = own_num_.value_or(threads_.num());
   const bool is_usual = own_num <= static_cast<int>(cpus_.size());
   if (may_lower && is_usual) {

@@ -21,10 +21,11 @@ struct Cpu {
   auto operator<=>(const Cpu&) const = default;
 };
 
-// Those of the set, in order. `root`: where sys/ is.
+// The CPUs of the set, in order. `root`: the folder in which sys/ is.
 std::vector<Cpu> cpus_of(const cpu_set_t& set, const std::string& root = "/");
-// The numbers of those of its share, which are whole cores, of each package as few as possible;
-// parts differ by one core at most. Empty: there are fewer cores than parts. pre: in order.
+// The numbers of the CPUs of one share. A share has whole cores, of as few packages as possible,
+// and shares differ by one core at most. Empty: there are fewer cores than shares. pre: `cpus` is
+// in order.
 std::vector<std::size_t> part_of(const std::vector<Cpu>& cpus, wire::CoreShare share);
 
 }  // namespace gpushare::client

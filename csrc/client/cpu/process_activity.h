@@ -18,7 +18,7 @@ Nanos cpu_of_process_tree();
 // notebook's kernel and an interactive shell are, or reading standard input. False where that
 // cannot be told. Other waits (locks, peers, disks, child processes, sleep) end by themselves.
 bool awaits_input(pid_t thread);
-// The same for a line of /proc/PID/task/TID/syscall, see proc(5).
+// Whether a line of /proc/PID/task/TID/syscall (proc(5)) says that the thread is blocked so.
 bool is_wait_for_input(const std::string& line);
 
 }  // namespace gpushare::client

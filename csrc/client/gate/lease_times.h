@@ -51,7 +51,7 @@ class LeaseTimes {
     waited_ += now - since;
     opened_at_ = now;
   }
-  // It goes on without one after all.
+  // The interrupted iteration goes on without a lease after all.
   void go_on_without() { opened_at_.reset(); }
   // A thread waited for memory inside its iteration.
   void add_moving(Nanos time) { moving_ += time; }
@@ -63,7 +63,7 @@ class LeaseTimes {
   [[nodiscard]] Nanos held(Nanos now) const {
     return opened_at_.has_value() ? held_ + (now - *opened_at_) : held_;
   }
-  // Of iterations, at safepoints.
+  // How many iterations were interrupted at safepoints.
   [[nodiscard]] std::uint64_t num_interruptions() const { return num_interruptions_; }
 
  private:

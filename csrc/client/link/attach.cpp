@@ -121,7 +121,8 @@ wire::Hello Runtime::Impl::make_hello() {
   hello.command = config_.command;
   hello.pid = ::getpid();
   hello.uid = ::getuid();
-  // Where the job's memory is counted already: it may have been placed there.
+  // The device on which the memory of the job is counted already: the coordinator may have placed
+  // the job there.
   hello.of.device = link_.job().value == 0 ? config_.device : link_.address().device;
   if (registration_.is_wanted()) {
     const RegisterOptions& options = registration_.options();
@@ -200,7 +201,7 @@ void Runtime::Impl::adopt(Greeting greeting) {
             to_string(room_), to_string(welcome.capacity));
 }
 
-// For good: the job has no coordinator any more. Its lanes end, its waits for room end, and the
+// The job has no coordinator any more, for good. Its lanes end, its waits for room end, and the
 // page is gone, which opens the gate. If a coordinator is required, the gate is closed first, so no
 // iteration follows.
 void Runtime::Impl::go_unmanaged(const std::string& reason) {

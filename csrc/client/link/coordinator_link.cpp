@@ -15,8 +15,8 @@ namespace {
 // How long a coordinator is only looked for before one is started. One that ends in order leaves
 // its socket for an instant, and one that somebody else restarts needs a little longer.
 constexpr Nanos kPatience = millis(200);
-// The same after the loss of a service's coordinator, which a job cannot start. A coordinator of
-// the job's own beside it would give the device away twice.
+// How long the coordinator of a service is looked for after its loss. A job cannot start that one,
+// and a coordinator of its own beside it would give the device away twice.
 constexpr Nanos kPatienceWithService = seconds(3);
 constexpr Nanos kShort = seconds(1);
 constexpr int kMostUseless = 12;

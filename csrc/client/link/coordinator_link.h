@@ -64,7 +64,7 @@ class CoordinatorLink {
 
   // One more connection was of no use: it ended before it was answered.
   void note_useless() { ++num_useless_; }
-  // So many have been of no use, one after the other, that the job gives up.
+  // Whether so many connections, one after the other, were of no use that the job gives up.
   [[nodiscard]] bool has_given_up() const;
   // How long to wait before the next connection. `first`: after the first few of no use.
   [[nodiscard]] Nanos pause_before_next(Nanos first) const;
@@ -75,7 +75,7 @@ class CoordinatorLink {
   [[nodiscard]] const wire::Address& address() const { return address_; }
   [[nodiscard]] JobId job() const { return address_.job; }
   void join_gang(const std::string& gang, std::uint32_t rank, std::uint32_t ranks);
-  // Of the last Welcome.
+  // What the last Welcome said.
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
   [[nodiscard]] Bytes capacity() const { return capacity_; }
   [[nodiscard]] Nanos memory_wait() const { return memory_wait_; }

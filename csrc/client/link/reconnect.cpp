@@ -74,7 +74,8 @@ bool Runtime::Impl::pause_before_reconnect() {
     MutexLock lock(mu_);
     until = monotonic_now() + link_.pause_before_next(config_.reconnect_pause);
   }
-  // Whoever wakes this thread has something for a coordinator, and there is none yet.
+  // A thread that wakes this one has something for a coordinator, and there is none yet. So the
+  // pause goes on.
   for (Nanos now = monotonic_now(); now < until; now = monotonic_now()) {
     if (!thread_.pause(-1, false, until - now)) return false;
   }

@@ -81,7 +81,8 @@ class LaneMember {
   [[nodiscard]] std::size_t num_chunks() const { return chunks_.size(); }
   // Counted on this connection.
   [[nodiscard]] std::uint64_t num_changes() const { return num_changes_; }
-  // For Hello: which slots the job keeps, and of which coordinator's lane.
+  // The slots that the job keeps, and the epoch of the coordinator whose lane they are from: for
+  // Hello.
   [[nodiscard]] std::vector<std::uint32_t> kept_slots() const { return chunks_.donated_slots(); }
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
 

@@ -36,10 +36,10 @@ class NeedTable {
   void on_denied(std::uint64_t need_n, const std::string& reason);
   // The oldest open request; 0: none.
   [[nodiscard]] std::uint64_t oldest() const;
-  // The job gave `bytes` up while this request waits, which is for them too from now on. For `away`
-  // of them a restore asks. false: it does not wait.
+  // Adds `bytes`, which the job gave up while this request waits, to the request. A restore asks
+  // for `away` of them. false: the request does not wait.
   bool add_given(std::uint64_t n, Bytes bytes, Bytes away);
-  // From here on no request is for what is away, since a restore asks for that itself. Returns the
+  // Takes back from all requests what is away, since a restore asks for that itself. Returns the
   // requests that have changed, to send again.
   std::vector<wire::Need> take_back_away(const wire::Address& of);
   // Answers all requests, since no coordinator will, and room has no limit any more.

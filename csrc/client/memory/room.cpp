@@ -232,8 +232,8 @@ void Runtime::Impl::stop_moving() {
   changed_.notify_all();
 }
 
-// For `gpushare verify`: spills all private memory and restores it, without the coordinator. The
-// books are set to what is backed for that time, so that memory leaves and not only unused room.
+// Spills all private memory and restores it, without the coordinator: for `gpushare verify`. For
+// that time the books are set to what is backed, so that memory leaves and not only unused room.
 Status Runtime::Impl::spill_and_restore() {
   drain();
   MutexLock lock(mu_);

@@ -210,8 +210,8 @@ Status change_job(Step& step, JobId id, const wire::Changes& changes, const Requ
   return {};
 }
 
-// What a person changed while the job was away is told to it again, since it has registered with
-// its own wishes.
+// Tells the job again what a person changed while it was away, since it has registered with its own
+// wishes.
 void apply_changes(Step& step, Job& job) {
   if (job.settings.changes.is_empty()) return;
   job.settings.changes.apply_to(job.settings);

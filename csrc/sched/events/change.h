@@ -27,7 +27,8 @@ std::string cap_wish(const Users& users,
                      std::uint32_t uid,
                      wire::Priority& priority,
                      double& weight);
-// What was changed before counts more than what the job says of itself.
+// Applies earlier changes to a job that registers again: they count more than what the job says of
+// itself.
 void apply_changes(Step& step, Job& job);
 
 }  // namespace gpushare::sched

@@ -135,8 +135,8 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
                           hello.held_term.value));
 }
 
-// What the job says of itself is kept within what its user may have, then follows its gang, and
-// what a person has changed goes before both.
+// The wishes of the job are cut to what its user may have. Then the job follows its gang. What a
+// person has changed goes before both.
 void on_register(Step& step, Job& job, const wire::Register& wish) {
   Table& table = step.table();
   const bool is_first = !job.was_registered();

@@ -48,8 +48,8 @@ void observe(Step& step, Job& job, const wire::Usage& seen) {
 
 }  // namespace
 
-// What follows from the lease as a whole (the harvest, the loan of a gap, who has the lane next)
-// waits for the last of its holders. What follows from one job's turn does not.
+// Ends the turn of one job. The lease as a whole (the harvest, the loan of a gap, who has the lane
+// next) ends with the last of its holders.
 void end_lease(Step& step, Job& job) {
   Device& device = step.device();
   Lane* lane = device.lane_held_by(job.id);

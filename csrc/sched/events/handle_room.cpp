@@ -101,7 +101,7 @@ std::optional<Nanos> take_known(Device& device, const Job& job, std::uint64_t n)
 
 }  // namespace
 
-// What can never be met fails now, so that nobody's memory is moved for it.
+// A request that can never be met fails now, so that nobody's memory is moved for it.
 void on_need(Step& step, Job& job, const wire::Need& need) {
   Device& device = step.device();
   const Bytes room = device.ledger.room(job.id);

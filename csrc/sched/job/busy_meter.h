@@ -11,7 +11,7 @@ class BusyMeter {
  public:
   explicit BusyMeter(Nanos now) : began_(now), turned_(now) {}
 
-  // From `now` on a lease is open, or none is.
+  // A lease begins to be open at `now`, or ends.
   void turn(bool is_busy, Nanos now);
   // A turn of that time is over, which was not told when it began.
   void add(Nanos from, Nanos until);

@@ -16,7 +16,7 @@ auto* find_in(Map& map, const Key& key) {
   return found == map.end() ? nullptr : &found->second;
 }
 
-// The same by value, or `absent` if there is none.
+// The value under the key, as a copy, or `absent` if there is none.
 template <typename Map, typename Key>
 typename Map::mapped_type value_or(const Map& map,
                                    const Key& key,

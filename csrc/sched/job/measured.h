@@ -15,7 +15,7 @@
 
 namespace gpushare::sched {
 
-// Where what is thought of a job's iterations comes from.
+// From where the time of an iteration is known.
 enum class Source : std::uint8_t {
   kUnknown,     // none was seen
   kRemembered,  // of a job with the same model (profiles.h)
@@ -53,16 +53,17 @@ struct Measured {
   Nanos observed_at;  // when its last Usage was seen
 
   [[nodiscard]] Source iteration_source() const;
-  // It registers anew, with another model: what was measured of the one before is not of this one.
+  // The job registers anew, with another model: what was measured of the model before does not
+  // count for this one.
   void begin_model(std::uint64_t model, const Profile* known);
   // Its profile is remembered: what is measured from now on is of the next registration.
   void measure_anew();
-  // It ran `num` iterations, which took `time` in all; `usual`: the median that the job knows, or
-  // 0.
+  // The job ran `num` iterations, which took `time` in all. `usual`: the median that the job knows,
+  // or 0.
   void note_iterations(std::uint64_t num, Nanos time, Nanos usual);
   // Its lease ends, with this usage: takes over what the switch to it cost.
   void note_closed(const wire::Usage& usage, Nanos now);
-  // It wants a lease again.
+  // The job wants a lease again.
   void note_parked(Nanos now);
 };
 

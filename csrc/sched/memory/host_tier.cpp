@@ -24,7 +24,7 @@
 namespace gpushare::sched {
 namespace {
 
-// Nothing is known of a job that never was at a boundary; one stopped in an allocation has bytes
+// A job that was never at a boundary is not known. A job that stopped in an allocation has bytes
 // that no boundary has seen.
 bool is_usage_known(const Device& device, const Job& job) {
   return job.measured.observed_at != Nanos{} && !device.has_need(job.id);

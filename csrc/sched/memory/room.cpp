@@ -54,7 +54,8 @@ std::string largest_text(std::vector<std::pair<Bytes, std::int64_t>> holders,
          fmt::format(" {} more {}{},", holders.size() - num_named, to_string(unnamed), remark);
 }
 
-// What unmanaged processes hold is not in the ledger, and may be why the capacity is what it is.
+// The memory of unmanaged processes is not in the ledger, and may be the reason why the capacity is
+// small.
 std::string unmanaged_text(const Table& table) {
   constexpr std::size_t kMostNamed = 4;
   std::vector<std::pair<Bytes, std::int64_t>> processes;
@@ -149,7 +150,7 @@ Bytes lacking_for(const Device& device, const WaitingNeed& need) {
   return need.bytes - std::max(device.ledger.free(), Bytes{0});
 }
 
-// Whoever reads this wants to know whom to ask: the largest holders by name, and what is nobody's.
+// The reader wants to know whom to ask, so the largest holders are named, and what is nobody's.
 std::string ledger_text(const Table& table, JobId except) {
   const Device& device = table.device;
   std::string text =

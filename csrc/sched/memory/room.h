@@ -11,8 +11,8 @@
 
 namespace gpushare::sched {
 
-// What is free, and what will be once the Revokes that are out are answered. Claims take from it in
-// their order, so that two do not count on the same bytes.
+// The bytes that are free, and those that will be free once the Revokes that are out are answered.
+// Claims take from it in their order, so that no two count on the same bytes.
 struct RoomPool {
   Bytes free;      // negative after a restart with more in use than there is
   Bytes expected;  // of Revokes that are not overdue

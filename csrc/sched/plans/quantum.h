@@ -45,8 +45,8 @@ struct QuantumInput {
 Nanos full_quantum(const QuantumLimits& limits, const QuantumInput& input);
 Nanos quantum(const QuantumLimits& limits, const QuantumInput& input);
 
-// For how long a job that cost `stall` to bring in has to run, so that no more than `part` of the
-// time is lost.
+// How long a job that cost `stall` to bring in has to run, so that no more than `part` of the time
+// is lost.
 Nanos time_for_loss(Nanos stall, double part);
 
 // The part of the device's time that switching costs with that quantum: more than switch_loss where

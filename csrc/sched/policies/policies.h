@@ -21,14 +21,16 @@ class LeastServed : public Policy {
   [[nodiscard]] std::string compare(const Job& first, const Job& second) const final;
 };
 
-// In order of first registration: a later job gets the lane while the earlier ones do not want it.
+// Serves jobs in the order of their first registration: a later job gets the lane while the earlier
+// ones do not want it.
 std::unique_ptr<const Policy> make_fifo();
-// In turn: whoever queued first.
+// Serves jobs in turn: the job that queued first is first.
 std::unique_ptr<const Policy> make_rr();
 // By time served over weight.
 std::unique_ptr<const Policy> make_fair();
-// Whoever is done soonest, by measured iteration times; without a number of iterations, whoever has
-// had least. A job that has waited long goes before a shorter one.
+// Serves the job first that will be done soonest by measured iteration times. A job that does not
+// say how many iterations it has is ordered by the time that it has had. A job that has waited long
+// goes before a shorter one.
 std::unique_ptr<const Policy> make_srtf();
 // By class, and by time served over weight within it; opportunistic jobs get what guaranteed ones
 // leave.

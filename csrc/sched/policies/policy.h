@@ -76,7 +76,8 @@ class Policy {
       : rules_(std::move(rules)), sharing_(sharing) {}
 
  private:
-  // The same in the policy's own terms. pre: they are of one class, and their numbers differ.
+  // Why `first` is before `second` by the number of the key, in the terms of the policy. pre: they
+  // are of one class, and their numbers differ.
   [[nodiscard]] virtual std::string compare(const Job& first, const Job& second) const = 0;
 
   std::vector<const PolicyRule*> rules_;

@@ -40,7 +40,8 @@ class PolicyRule {
   PolicyRule& operator=(const PolicyRule&) = delete;
   virtual ~PolicyRule() = default;
 
-  // In each step, before anybody is granted a lease, and after all leases were granted.
+  // Settles what the rule keeps: in each step, before anybody is granted a lease, and after all
+  // leases were granted.
   virtual void before_leases(Step& step) const;
   virtual void after_leases(Step& step) const;
   // The job is about to be granted the lane, and knows yet how long it has waited; the holder's

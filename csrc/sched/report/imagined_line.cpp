@@ -16,8 +16,8 @@
 
 namespace gpushare::sched {
 
-// Where the job would stand in another class depends on who is in it. So it is put at the end of
-// its equals there.
+// The place of the job in another class depends on who is in it. So it is put at the end of its
+// equals there.
 OrderKey ImaginedLine::key(const Job& other) const {
   OrderKey key = order_key(table.device, other);
   if (std::isinf(other.served.virtual_time)) key.user_time = other.served.virtual_time;

@@ -116,8 +116,8 @@ void try_no_harvest(const ImaginedLine& line, Remedies& remedies) {
       line.job.id.value));
 }
 
-// With more weight, what the job is ahead of the others and what is served from now on count less.
-// A place in line that would change at once by that is not foretold.
+// Tries a larger weight. With it the lead of the job, and what it is served from now on, count
+// less. A place in line that would change at once by that is not foretold.
 void try_weight(const ImaginedLine& line, Remedies& remedies) {
   Job heavier = line.job;
   heavier.settings.weight *= 2;

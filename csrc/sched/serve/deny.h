@@ -10,7 +10,7 @@ namespace gpushare::sched {
 
 // `why` is for the trace; the job's text names who holds what, and what would help.
 void deny(Step& step, const WaitingNeed& need, const std::string& why);
-// It would exceed the job's own memory_limit.
+// Denies a request that would exceed the memory_limit of the job or of its user.
 void deny_for_limit(Step& step, const WaitingNeed& need);
 // Too little is free for a Need that asked for no more than that. `why` is for the job as well.
 void deny_only_free(Step& step, const WaitingNeed& need, const std::string& why);

@@ -33,7 +33,7 @@ class GiverLine {
   [[nodiscard]] bool empty() const { return givers_.empty(); }
   // The giver in that place, 0 being the furthest; null: there are fewer.
   [[nodiscard]] const Giver* at(std::size_t place);
-  // What all givers together give without a copy.
+  // The bytes that all givers together give without a copy.
   [[nodiscard]] Bytes droppable() const { return droppable_; }
   // Whether one of the givers, or its user, has an elastic limit.
   [[nodiscard]] bool is_any_elastic() const { return is_any_elastic_; }

@@ -57,8 +57,8 @@ bool keep_free(Step& step, Lane& lane) {
   return true;
 }
 
-// What parked jobs were asked for and will give. Jobs that are not parked give free memory at most,
-// which may be none, so they are not counted on.
+// The bytes that parked jobs were asked for and will give. Jobs that are not parked give free
+// memory at most, which may be none, so they are not counted on.
 Bytes coming_from_parked(const Table& table, Nanos now) {
   Bytes sum;
   for (const JobId id : table.jobs.kept().giving) {

@@ -22,8 +22,8 @@
 namespace gpushare::sched {
 namespace {
 
-// What one job alone stands against is asked before what a pair does, since it holds for every
-// partner and needs no trial.
+// A reason that holds for one job alone is asked before one that holds for a pair, since it holds
+// beside every partner and needs no trial.
 Bar bar_of_pair(const Packing& packing, const Job& a, const Job& b, Nanos now) {
   for (const Job* const job : {&a, &b}) {
     if (job->settings.is_guaranteed()) return {Bar::Kind::kGuaranteed, {job->id}};

@@ -84,7 +84,7 @@ bool is_on_trial(const Table& table, Nanos now) {
                      [&](JobId id) { return !table.at(id).measured.alone.is_known(); });
 }
 
-// What was found out about sets with the job followed from its time alone, so it is forgotten too.
+// Findings about sets with the job followed from its time alone, so they are forgotten too.
 void forget_pace(Device& device, Job& job) {
   device.side_by_side.packing.forget(job.id);
   job.measured.alone = job.measured.pauses = {};

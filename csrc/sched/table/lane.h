@@ -108,11 +108,11 @@ class Lane {
 
   double switch_loss = 0;  // what this quantum loses to switching (quantum.h)
 
-  // Who had the last lease, and since when the lane is free. Turns of classes, harvests,
-  // interruptions and the cost of changing hands are decided by them.
+  // The job that had the last lease, and the time since which the lane is free. Turns of classes,
+  // harvests, interruptions and the cost of changing hands depend on them.
   JobId last_holder;
   std::optional<Nanos> closed_at;
-  // For status.
+  // Figures for status.
   BusyMeter busy;
   std::uint64_t switches = 0;
   Nanos last_handover;

@@ -13,7 +13,7 @@ struct UserTimes {
   double of_jobs = 0;       // that of his jobs present; never falls
 };
 
-// What a user, or a job, may have of the time still (share_limit.h).
+// How much of the time a user, or a job, may still have (share_limit.h).
 struct Allowance {
   double seconds = 0;
   Nanos as_of;

@@ -46,7 +46,7 @@ void Lease::let_along(JobId job, Nanos now) {
   along_.push_back({job, now});
 }
 
-// What was timed, and what room was to follow, was of the one job.
+// The times that were measured, and the room that was to follow, were those of the one job.
 void Lease::leave(JobId job) {
   GS_CHECK(!along_.empty() && is_held_by(job), "job {} is no holder of several", job.value);
   if (job != job_) {

@@ -70,12 +70,12 @@ class Lease {
   // All who hold it stand still since then (suspended.h).
   [[nodiscard]] const std::optional<Nanos>& suspended_since() const { return suspended_since_; }
 
-  // It is asked back. pre: it was not before.
+  // The lease is asked back. pre: it was not before.
   void ask(Nanos now, const std::string& reason, bool is_quantum_over);
   // Its holders stand still from now on. pre: they did not before.
   void suspend(Nanos now);
-  // They go on: the lease's times are moved, so that its quantum, its charge and its age are those
-  // of the time in which they could run. pre: they stood still.
+  // The holders go on. The times of the lease are moved, so that its quantum, its charge and its
+  // age are those of the time in which they could run. pre: they stood still.
   void go_on(Nanos now);
   // Another of the gang holds the lane too.
   void let_along(JobId job, Nanos now);

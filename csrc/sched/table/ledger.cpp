@@ -85,8 +85,8 @@ void Ledger::donate(JobId job, Bytes by) {
   GS_EXPENSIVE_CHECK(check_invariants());
 }
 
-// What others than jobs take shrinks the capacity, and not anybody's room. If more is withheld than
-// was free, free() is negative until jobs have given enough back.
+// Memory that others than jobs take makes the capacity smaller, and takes no room from any job. If
+// more is withheld than was free, free() is negative until jobs have given enough back.
 void Ledger::withhold(Bytes bytes) {
   GS_CHECK(bytes >= Bytes{0} && bytes < configured_, "{} of {}", to_string(bytes),
            to_string(configured_));

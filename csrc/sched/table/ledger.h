@@ -43,10 +43,11 @@ class Ledger {
   void raise(JobId job, Bytes by);
   // pre: attached; 0 <= by <= room(job).
   void lower(JobId job, Bytes by);
-  // Of the lanes' pools, which no job holds. pre: 0 <= by <= free(); 0 <= by <= pools().
+  // Changes the bytes of the pools of lanes, which no job holds. pre: 0 <= by <= free(); 0 <= by <=
+  // pools().
   void raise_pools(Bytes by);
   void lower_pools(Bytes by);
-  // From a pool to the job's room. pre: attached; 0 <= by <= pools().
+  // Moves bytes from a pool to the room of the job. pre: attached; 0 <= by <= pools().
   void donate(JobId job, Bytes by);
   // Others than jobs hold so much of what was configured. What is granted stays granted. pre: 0 <=
   // bytes < configured().

@@ -1,4 +1,4 @@
-// From options to a table without jobs.
+// Makes a table without jobs from the options.
 #pragma once
 
 #include "csrc/base/status.h"

@@ -36,7 +36,7 @@ class Step {
   void end_pool(std::uint32_t uid);
   // Records why; `job` may be 0.
   void decide(JobId job, std::string what, std::string reason);
-  // The same for a wait, unless `last` says so already.
+  // Records why a job waits, unless `last` says so already.
   void wait(JobId job, std::string& last, std::string reason);
   // on_deadline is due at `time`, or before.
   void due(Nanos time);

@@ -22,7 +22,7 @@
 
 namespace gpushare::sched {
 
-// Of the time between two returns, what a guaranteed job may wait for opportunistic ones.
+// The part of the time between two returns that a guaranteed job may wait for opportunistic ones.
 inline constexpr double kAllowedHarm = 0.01;
 
 // Whether opportunistic jobs are left the gaps of the holder: it is guaranteed, and the policy

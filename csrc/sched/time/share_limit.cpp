@@ -88,8 +88,8 @@ std::array<Limit, 2> limits_of(const Table& table, const Job& job) {
   return {users_limit(table, job), own_limit(table.device, job)};
 }
 
-// Of two limits, the one that keeps the job from the device is said before one that only lets
-// others go first. pre: one of them is used up.
+// Whether the first of two limits is told to people. A limit that keeps the job from the device is
+// told before one that only lets others go first. pre: one of them is used up.
 bool is_said_before(const Limit& limit, const Limit& other) {
   if (!limit.is_used_up() || !other.is_used_up()) return limit.is_used_up();
   if (limit.is_elastic != other.is_elastic) return other.is_elastic;
@@ -143,7 +143,7 @@ void earn(Allowances& allowances, const ShareOf& share_of, Nanos now) {
 
 }  // namespace
 
-// What open leases used since the last step is spent first, and then all allowances earn for the
+// Open leases spend what they used since the last step first, and then all allowances earn for the
 // same time. A gang spends once for its user, and once for each of its jobs that has a limit.
 void settle_allowances(Table& table, Nanos now) {
   const Table& known = table;

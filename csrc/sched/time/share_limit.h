@@ -43,8 +43,8 @@ bool is_at_hard_limit(const Table& table, const Job& job, Nanos now);
 std::optional<OrderKey> first_with_time(const Table& table,
                                         const Lane& lane,
                                         wire::Priority last = wire::Priority::kOpportunistic);
-// Of the first `most_tried` in line that may_be() takes, the first of those that are set back
-// least, and no more than `most`.
+// Finds, among the first `most_tried` jobs in line that may_be() takes, the first of those that are
+// set back least, and no more than `most`.
 template <typename MayBe>
 std::optional<OrderKey> first_set_back_least(
     const Table& table,

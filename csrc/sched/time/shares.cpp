@@ -169,8 +169,8 @@ OrderKey requeued_key(const Table& table, const Lane& lane, Nanos now) {
   return order_key(table.device, holder.requeued(now - lane.lease->since(), now));
 }
 
-// What the holder still runs until its boundary counts too: a waiter that is before the holder now,
-// and not after one iteration more, would be asked to make way at once.
+// The rest of the iteration of the holder counts too. A waiter that is before the holder now, and
+// not after one iteration more, would be asked to make way at once.
 OrderKey boundary_key(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job());
   const Nanos held = now - lane.lease->since() + holder.measured.iteration;
