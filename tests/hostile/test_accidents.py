@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
+import shlex
 import signal
 import subprocess
+import tempfile
+import time
 from pathlib import Path
 
+import pytest
+
+from gpushare._coordinator.client import CoordinatorClient
+from gpushare.errors import CoordinatorUnreachable
 from tests.hostile.shared_box import DAEMON, PATIENCE_SECONDS, shared_box
 from tests.support import forked
 
@@ -73,6 +81,31 @@ def test_a_soft_limit_of_processor_time_ends_no_coordinator() -> None:
     with shared_box() as box:
         os.kill(box.pid, signal.SIGXCPU)
         assert box.answers()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_a_coordinator_of_another_container_is_not_in_the_way() -> None:
+    """It has a socket at the same path, which is another file there, and the network is one."""
+    with tempfile.TemporaryDirectory(prefix="gpushare-") as folder:
+        path = f"{folder}/s"
+        words = [str(DAEMON), "--socket", path, "--capacity", "64MiB", "--linger-s", "never"]
+        inside = f"mount -t tmpfs -o mode=700 tmpfs {folder} && exec {shlex.join(words)}"
+        unshare = ["unshare", "--mount", "--propagation", "private", "sh", "-c", inside]
+        other = subprocess.Popen(unshare, stderr=subprocess.PIPE, text=True)
+        claim = f"gpushare-coordinator cpu {other.pid} {path}"
+        while claim not in Path("/proc/net/unix").read_text():
+            assert other.poll() is None, other.communicate()[1]
+            time.sleep(0.01)
+        own = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+        pid = None
+        while pid is None:
+            assert own.poll() is None, own.communicate()[1]
+            with contextlib.suppress(CoordinatorUnreachable):
+                pid = CoordinatorClient([path]).status()["coordinator"]["pid"]
+        assert pid == own.pid
+        for process in (own, other):
+            process.terminate()
+            process.communicate()
 
 
 def test_a_coordinator_without_memory_ends_with_one_line_and_its_job_goes_on(

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 #include <string>
@@ -43,7 +44,7 @@ std::string limit_text() {
   void* const reserve = g_reserve.exchange(nullptr, std::memory_order_acq_rel);
   if (reserve == nullptr) {
     constexpr std::string_view kLine = "gpushared: ends, since it gets no memory\n";
-    static_cast<void>(!::write(STDERR_FILENO, kLine.data(), kLine.size()));
+    [[maybe_unused]] const ssize_t done = ::write(STDERR_FILENO, kLine.data(), kLine.size());
     ::_exit(kFailed);
   }
   std::free(reserve);
