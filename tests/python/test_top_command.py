@@ -56,7 +56,7 @@ def test_an_output_without_these_characters_gets_others(tmp_path: Path) -> None:
             check=True,
         )
     assert b"3 4000001  ??  " in ended.stdout
-    assert b"#########......" in ended.stdout
+    assert b" #####.... resident 1.2 GiB, unused room 336.0 MiB, free 512.0 MiB" in ended.stdout
 
 
 def test_without_a_terminal_it_says_what_to_do(tmp_path: Path) -> None:
