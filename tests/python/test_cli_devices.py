@@ -134,6 +134,9 @@ def test_of_several_devices_of_one_coordinator_the_named_one_is_shown(
         assert listed.stdout.split() == jobs.split(",")
     ended = _gpushare(folder, "why", "gpt", "--device", "cpu:1", **more)
     assert (ended.returncode, ended.stderr.split(".")[0]) == (4, "gpushare: no job is named gpt")
+    ended = _gpushare(folder, "pause", "3", "--device", "cpu:1", **more)
+    assert (ended.returncode, ended.stderr.split(".")[0]) == (4, "gpushare: there is no job 3")
+    assert {request["type"] for request in two.requests} == {"status_request"}
     once = _gpushare(folder, "top", "--once", "--device", "cpu:1", **more).stdout
     assert once.startswith("gpushare top   1 job")
 
