@@ -86,6 +86,7 @@ def test_without_jobs_the_folders_are_named(folder: Path) -> None:
     for command in ("history", "usage"):
         ended = gpushare(command, socket="none")
         assert ended.returncode == 0
+        assert ended.stdout == "", "heads of a table without rows say nothing"
         assert "no such job has ended (--since 7d)" in ended.stderr
         assert str(folder) in ended.stderr
 

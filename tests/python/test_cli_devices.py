@@ -95,8 +95,9 @@ def test_top_shows_each_device_and_whose_a_row_is(
     assert lines[0].startswith("gpushare top   3 jobs")
     assert lines[1].startswith("0 CPU 2.0 GiB ")
     assert lines[4].startswith("1 CUDA GPU-0a1b2c3d 2.0 GiB ")
-    rows = [(line.split()[0], line.split()[1], line.split()[3]) for line in lines[8:12]]
-    assert rows == [("0", "3", "gpt"), ("1", "3", "vit"), ("1", "4", "bert"), ("0", "-", "pid")]
+    rows = [(line.split()[0], line.split()[1], line.split()[3]) for line in lines[8:11]]
+    assert rows == [("0", "3", "gpt"), ("1", "3", "vit"), ("1", "4", "bert")]
+    assert lines[-1] == "1 unmanaged process holds 1 B; gpushare status --unmanaged lists them"
 
 
 def test_json_has_all_devices_in_one_coordinators_form(
@@ -133,6 +134,9 @@ def test_of_several_devices_of_one_coordinator_the_named_one_is_shown(
         assert listed.stdout.split() == jobs.split(",")
     ended = _gpushare(folder, "why", "gpt", "--device", "cpu:1", **more)
     assert (ended.returncode, ended.stderr.split(".")[0]) == (4, "gpushare: no job is named gpt")
+    ended = _gpushare(folder, "pause", "3", "--device", "cpu:1", **more)
+    assert (ended.returncode, ended.stderr.split(".")[0]) == (4, "gpushare: there is no job 3")
+    assert {request["type"] for request in two.requests} == {"status_request"}
     once = _gpushare(folder, "top", "--once", "--device", "cpu:1", **more).stdout
     assert once.startswith("gpushare top   1 job")
 

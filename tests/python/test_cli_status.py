@@ -23,7 +23,7 @@ JOB  USER     NAME  STATE    PRIORITY  GOT  IT/S  (ALONE)  RESIDENT    SPILLED
   3  4000001  gpt   running  normal    34%   2.9    (8.7)   1.2 GiB        0 B
   5  4000001  vit   waiting  normal    33%   2.9    (8.7)       0 B  300.0 MiB
 5 waits for 3 (gpt)'s boundary, asked for it 0.1 s ago, at most 0.9 s
-1 unmanaged process holds 2.1 GiB; --unmanaged lists them"""
+1 unmanaged process holds 2.1 GiB; gpushare status --unmanaged lists them"""
 
 
 def render_report(report: dict[str, Any]) -> str:

@@ -25,7 +25,7 @@ JOB  USER     NAME  STATE         ROOM   RESIDENT    SPILLED       LIVE  OUTSIDE
   SHARED  DONATED  OVERFLOW      NEEDS  PERSISTENT  EPHEMERAL    DROPPED  SPILLED SO FAR  RESTORED
   3  4000001  gpt   running  700.0 MiB  650.0 MiB  300.0 MiB  900.0 MiB  2.0 MiB  \
 40.0 MiB  6.0 MiB   7.0 MiB  950.0 MiB   900.0 MiB          ?  590.0 MiB       310.0 MiB  10.0 MiB
-1 unmanaged process holds 2.1 GiB; --unmanaged lists them
+1 unmanaged process holds 2.1 GiB; gpushare status --unmanaged lists them
 2.5 s ago, job 3, released: 300.0 MiB of 300.0 MiB"""
 
 

@@ -35,7 +35,9 @@ def test_one_screen_is_plain_text(tmp_path: Path) -> None:
     lines = ended.stdout.splitlines()
     assert lines[0] == "gpushare top   2 jobs: 1 running, 1 waiting"
     assert any(line.split()[:4] == ["3", "4000001", "gpt", "running"] for line in lines)
-    assert lines[-1].startswith("job 5 (vit): waits for 3 (gpt)'s boundary")
+    assert "\njob 5 (vit): waits for 3 (gpt)'s boundary" in ended.stdout
+    assert lines[-1].startswith("1 unmanaged process holds 2.1 GiB; gpushare status --unmanaged")
+    assert "pid 4242" not in ended.stdout
     assert "\x1b" not in ended.stdout
     assert "q quit" not in ended.stdout
 
@@ -54,7 +56,7 @@ def test_an_output_without_these_characters_gets_others(tmp_path: Path) -> None:
             check=True,
         )
     assert b"3 4000001  ??  " in ended.stdout
-    assert b"#########......" in ended.stdout
+    assert b" #####.... resident 1.2 GiB, unused room 336.0 MiB, free 512.0 MiB" in ended.stdout
 
 
 def test_without_a_terminal_it_says_what_to_do(tmp_path: Path) -> None:

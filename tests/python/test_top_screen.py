@@ -102,6 +102,18 @@ def test_a_narrow_terminal_has_fewer_columns_and_whole_figures() -> None:
         assert "(sweep-of~s-0.001)" in screen
 
 
+def test_room_that_no_job_uses_makes_the_sum_the_capacity() -> None:
+    report = reply()
+    (device,) = report["devices"]
+    resident = sum(job["resident_bytes"] for job in device["jobs"])
+    device["capacity_bytes"] = resident + (24 << 20)
+    device["free_bytes"] = 4 << 20
+    once = text_of(Look(report, [], {}, History()), width=80)
+    assert "resident 96.0 MiB, unused room 20.0 MiB, free 4.0 MiB" in once
+    narrow = text_of(Look(report, [], {}, History()), width=60)
+    assert "resident 96.0 MiB, free 4.0 MiB" in narrow
+
+
 def test_one_screen_says_how_full_the_memory_is() -> None:
     look = Look(reply(), [], {}, History())  # as with --once: nothing was seen before
     assert re.search(r"memory +100%", text_of(look))

@@ -34,6 +34,8 @@ def show(rows: Sequence[Row], columns: Iterable[str], table: Sequence[Cell], for
         names = list(columns)
         print(csv_text([names, *([row[name] for name in names] for row in rows)]), end="")
     else:
+        if not rows:  # a sentence says so
+            return
         cells = [[cell(row) for _, cell in table] for row in rows]
         show_lines(fit_lines([column for column, _ in table], cells, screen_width()))
 

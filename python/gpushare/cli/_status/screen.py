@@ -182,7 +182,7 @@ def unmanaged_lines(
         who = "1 unmanaged process holds"
         if len(rows) > 1:
             who = f"{len(rows)} unmanaged processes hold"
-        lines += wrap(f"{who} {held}; --unmanaged lists them", width, NOTE)
+        lines += wrap(f"{who} {held}; gpushare status --unmanaged lists them", width, NOTE)
     unreadable = report.get("unmanaged_unreadable")
     if unreadable:
         processes = "1 process" if unreadable == 1 else f"{unreadable} processes"

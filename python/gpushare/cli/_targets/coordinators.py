@@ -129,8 +129,8 @@ def named_device(device: str, shown: str) -> str:
     if is_device_name(device):
         return device
     raise ConfigError(
-        f"{shown}: a command does not know which device that is. Say cpu, or cuda:UUID "
-        "as nvidia-smi -L or gpushare status shows it"
+        f"{shown}: a command does not know which device that is. Say cpu, cpu:NUMBER, or "
+        "cuda:UUID as nvidia-smi -L or gpushare status shows it"
     )
 
 

@@ -144,8 +144,11 @@ def _find_job(answers: list[Answer], job: str) -> tuple[int, list[str]]:
     """The number of the job with this number or name, and its coordinator's sockets."""
     if is_number(job):
         found = [(int(job), each) for each in answers if _has_job(each.report, int(job))]
-        # Nobody's: the coordinator says so.
-        found = found or [(int(job), answers[0])]
+        # It may be one that the report had no room for: the coordinator knows.
+        left_out = [each for each in answers if each.report.get("jobs_left_out")]
+        found = found or [(int(job), each) for each in left_out[:1]]
+        if not found:
+            raise RefusedError(f"there is no job {job}. See: gpushare status")
     else:
         found = [
             (int(row["job"]), each)

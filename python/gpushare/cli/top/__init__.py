@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from gpushare.cli._screen.line import plain as plain_lines
+from gpushare.cli._status.screen import unmanaged_lines
 from gpushare.cli.exit_code import ExitCode
 from gpushare.cli.top.glyphs import glyphs_for
 from gpushare.cli.top.line import plain
@@ -59,8 +61,13 @@ def _print_once(watch: Watch, choice: Choice) -> None:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a name may have what the output cannot show
     size = Size(shutil.get_terminal_size().columns, 0)
-    drawn = draw(look, choice, size, glyphs_for(sys.stdout.encoding))
+    # As in `gpushare status`: whoever prints one screen did not ask for a row of each.
+    jobs_alone = look._replace(report=look.report | {"unmanaged": []})
+    drawn = draw(jobs_alone, choice, size, glyphs_for(sys.stdout.encoding))
     print("\n".join(map(plain, drawn.lines)))
+    rest = unmanaged_lines(look.report, size.width, with_unmanaged=False)
+    if rest:
+        print(plain_lines(rest))
 
 
 def _check_terminal() -> None:

@@ -9,7 +9,7 @@ from gpushare.cli._status.table import host_text, shorten
 from gpushare.cli.top.columns import short_seconds
 from gpushare.cli.top.glyphs import Glyphs, Part, bar, curve
 from gpushare.cli.top.history import History, Means, used_part
-from gpushare.cli.top.line import Line, Span, cut, span, spread, wrap
+from gpushare.cli.top.line import Line, Span, cut, span, spread, width_of, wrap
 from gpushare.cli.units import format_bytes
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _RUNNING = {"running", "closing"}
 _GAP = "   "
 _MOST_HOLDERS = 4
+_LEAST_BAR = 8
 _MOST_NAME = len("CUDA GPU-12345678")
 
 
@@ -63,11 +64,7 @@ def _block(device: dict[str, Any], name: str, history: History, place: Place) ->
             _curve("leased", device.get("busy", 0.0), leased, place),
             place.width,
         ),
-        spread(
-            _memory(device, place.width, place.glyphs),
-            _curve("memory", used_part(device), used, place),
-            place.width,
-        ),
+        _memory_line(device, _curve("memory", used_part(device), used, place), place),
         spread((span("  " + _holders(device)),), (span(_host(device)),), place.width),
     ]
 
@@ -90,14 +87,25 @@ def _host(device: dict[str, Any]) -> str:
     return host_text(device) if "host_used_bytes" in device else ""  # else an earlier version
 
 
-def _memory(device: dict[str, Any], width: int, glyphs: Glyphs) -> Line:
+def _memory_line(device: dict[str, Any], right: Line, place: Place) -> Line:
     """A bar of the device's memory, and what of it is in use."""
+    width = place.width
     resident = sum(job["resident_bytes"] for job in device["jobs"])
     pool = sum(lane.get("pool_bytes", 0) for lane in device["lanes"])
     shared = f", shared {format_bytes(pool)}" if pool and width >= 100 else ""
-    text = f" resident {format_bytes(resident)}{shared}, free {_free(device)}"
-    size = max(4, min(40, max(10, width // 5), width - len("  ") - len(text)))
-    return (Span("  "), *_bar(device, size, glyphs), span(text))
+    start, end = f" resident {format_bytes(resident)}{shared}", f", free {_free(device)}"
+    size = max(4, min(40, max(10, width // 5), width - len(f"  {start}{end}")))
+    # Room that jobs may use and do not: with it the figures make the capacity.
+    unused = device["capacity_bytes"] - resident - pool - max(device["free_bytes"], 0)
+    whole = f"{start}, unused room {format_bytes(unused)}{end}"
+    left_over = width - len(f"  {whole}  ") - width_of(right)
+    if unused > 0 and left_over >= _LEAST_BAR:
+        return spread(_bar_and(whole, device, min(size, left_over), place), right, width)
+    return spread(_bar_and(start + end, device, size, place), right, width)
+
+
+def _bar_and(text: str, device: dict[str, Any], size: int, place: Place) -> Line:
+    return (Span("  "), *_bar(device, size, place.glyphs), span(text))
 
 
 def _free(device: dict[str, Any]) -> str:
