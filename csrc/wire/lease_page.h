@@ -111,7 +111,10 @@ struct LeasePage {
   std::atomic<std::uint64_t> urgent_term;
   std::atomic<std::uint32_t> may_be_interrupted;  // by a job that is here now
   std::atomic<std::uint32_t> core_share;          // CoreShare, from its next iteration on
-  std::array<std::uint8_t, 16> reserved2;
+  // Another process of the job's program waits for a lease or for room, perhaps one that the job
+  // waits for inside its iteration.
+  std::atomic<std::uint32_t> is_program_waiting;
+  std::array<std::uint8_t, 12> reserved2;
 
   // Written by the job.
   alignas(64) std::atomic<std::uint64_t> iterations;

@@ -118,6 +118,7 @@ wire::Hello Runtime::Impl::make_hello() {
   wire::Hello hello;
   hello.version = config_.version;
   hello.command = config_.command;
+  hello.program = config_.program;
   hello.pid = ::getpid();
   hello.uid = ::getuid();
   // Where the job's memory is counted already: it may have been placed there.

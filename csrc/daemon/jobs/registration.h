@@ -42,6 +42,7 @@ class Registration {
   wire::AskResult ask_inside(Term term);
   void set_num_waiting(std::uint32_t count);
   void set_num_sharing(std::uint32_t count);
+  void set_program_waiting(bool is_waiting);
   void set_may_be_interrupted(bool may_be);
   // On a CPU.
   void set_core_share(wire::CoreShare share);
