@@ -30,6 +30,7 @@ client::ClientConfig read_client_config(Keywords& keywords) {
   config.daemon_args = keywords.required<std::vector<std::string>>("daemon_args");
   config.command = keywords.required<std::string>("command");
   config.version = keywords.required<std::string>("version");
+  config.program = keywords.required<std::string>("program");
   config.connect_timeout = read_seconds(keywords, "connect_timeout_seconds");
   config.idle_rule = read_seconds(keywords, "idle_rule_seconds");
   config.idle_spill = read_seconds(keywords, "idle_spill_seconds");

@@ -28,6 +28,9 @@ namespace {
 // How often the thread wakes without a message. The coordinator asks for a lease through the page,
 // silently, so an idle job has to look. Four wake-ups a second cost nothing that can be measured.
 constexpr Nanos kIdleLook = millis(250);
+// The same once another process of the program has waited while this one had the lease: processes
+// that wait for each other do so in each iteration.
+constexpr Nanos kProgramLook = millis(25);
 // How soon a close is tried again that was not possible: a capture usually lasts for one iteration.
 constexpr Nanos kCloseAgain = millis(5);
 
@@ -45,6 +48,7 @@ void Runtime::Impl::run() {
   ::pthread_setname_np(::pthread_self(), "gpushare-client");
   std::optional<Nanos> restores_again_in;
   IdleRule idle_rule(config_.idle_rule);
+  bool had_program_waiting = false;
   while (true) {
     int socket = -1;
     bool wants_write = false;
@@ -54,7 +58,7 @@ void Runtime::Impl::run() {
       if (!link_.is_attached()) break;
       socket = link_.connection().fd();
       wants_write = link_.connection().has_unsent();
-      if (registration_.is_registered()) timeout = kIdleLook;
+      if (registration_.is_registered()) timeout = had_program_waiting ? kProgramLook : kIdleLook;
       const auto look_in = [&timeout](Nanos time) {
         timeout = std::min(timeout.value_or(time), time);
       };
@@ -65,7 +69,7 @@ void Runtime::Impl::run() {
     if (!receive_all() && !reconnect()) break;
     retry_closing();
     restores_again_in = restore_in_background();
-    watch_idle(idle_rule);
+    had_program_waiting = watch_idle(idle_rule) || had_program_waiting;
     watch_idle_gap();
     watch_overflow();
   }
@@ -154,31 +158,39 @@ void Runtime::Impl::on_refused(const wire::Refused& refused) {
 }
 
 // Closes a lease that others want, if the process does nothing inside its iteration (idle_rule.h).
-// The lease is looked at again after the drain, since the job may have gone on.
-void Runtime::Impl::watch_idle(IdleRule& rule) {
-  const std::optional<Term> idle = find_idle(rule);
-  if (!idle.has_value()) return;
+// The lease is looked at again after the drain, since the job may have gone on. Returns whether
+// another process of the program waits. Then this one's memory may move as soon as its lease is
+// closed: that process may need room which nobody else can give.
+bool Runtime::Impl::watch_idle(IdleRule& rule) {
+  const IdleObservation seen = observe_lease();
+  if (!rule.observe(seen)) return seen.is_program_waiting;
   drain();
   MutexLock lock(mu_);
-  if (page() == nullptr) return;
+  if (page() == nullptr) return seen.is_program_waiting;
   const wire::LeaseWord word = wire::load(*page());
-  const bool is_same = word.state() == wire::LeaseState::kOpenBusy && word.term() == *idle;
-  if (!is_same) return;
-  log::info("job {} did nothing for {} inside an iteration: its lease is closed", link_.job().value,
-            to_string(config_.idle_rule));
+  const bool is_same = word.state() == wire::LeaseState::kOpenBusy && word.term() == seen.term;
+  if (!is_same) return seen.is_program_waiting;
+  log::info("job {} did nothing inside an iteration, and {}: its lease is closed",
+            link_.job().value,
+            seen.is_program_waiting ? "another process of its program waits" : "others want it");
   close_if_open(wire::BoundaryKind::kIdleRule);
+  if (seen.is_program_waiting && allocator_.can_move_in_use()) {
+    gap_reasons_.note_idle();
+    say_movable();
+  }
+  return seen.is_program_waiting;
 }
 
-// The term of a lease that others want and that is not used. A lease that nobody has asked for
-// counts too: jobs of a lower class wait without asking.
-std::optional<Term> Runtime::Impl::find_idle(IdleRule& rule) {
+// What tells whether a lease that others want is used. A lease that nobody has asked for counts
+// too: jobs of a lower class wait without asking.
+IdleObservation Runtime::Impl::observe_lease() {
   IdleObservation seen = look_at_lease();
   if (seen.is_wanted) {
     // Read without the lock: many files are read for it.
     seen.cpu = cpu_of_process_tree();
     seen.awaits_input = awaits_input(fast_.iterating_thread());
   }
-  return rule.observe(seen) ? std::optional(seen.term) : std::nullopt;
+  return seen;
 }
 
 IdleObservation Runtime::Impl::look_at_lease() {
@@ -188,8 +200,9 @@ IdleObservation Runtime::Impl::look_at_lease() {
   seen.is_waiting = gate_.is_parked() || !moves_.is_still() || needs_.has_waiting();
   if (page() != nullptr) {
     const wire::LeaseWord word = wire::load(*page());
-    const bool is_wanted =
-        word.is_asked() || page()->num_waiting.load(std::memory_order_relaxed) > 0;
+    seen.is_program_waiting = page()->is_program_waiting.load(std::memory_order_relaxed) != 0;
+    const bool is_wanted = word.is_asked() || seen.is_program_waiting ||
+                           page()->num_waiting.load(std::memory_order_relaxed) > 0;
     seen.is_wanted = word.state() == wire::LeaseState::kOpenBusy && is_wanted;
     seen.term = word.term();
   }

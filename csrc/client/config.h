@@ -30,6 +30,7 @@ struct ClientConfig {
   std::vector<std::string> daemon_args;  // e.g. {"--capacity", "2GiB"}
   std::string command;                   // what this process runs, for status
   std::string version;
+  std::string program;  // the same in all processes of one program; empty: unknown
   // Whether the calling thread is one of several that work on one operation; null: never. Memory
   // does not move while such a thread waits for room, since the others are at work on it.
   bool (*is_in_parallel_region)() = nullptr;

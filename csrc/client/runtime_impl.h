@@ -257,8 +257,8 @@ class Runtime::Impl {
   void on_changed(const wire::Changed& changed) GS_EXCLUDES(mu_);
   void on_explained(const wire::Explained& explained) GS_EXCLUDES(mu_);
   void on_refused(const wire::Refused& refused) GS_EXCLUDES(mu_);
-  void watch_idle(IdleRule& rule) GS_EXCLUDES(mu_);
-  std::optional<Term> find_idle(IdleRule& rule) GS_EXCLUDES(mu_);
+  bool watch_idle(IdleRule& rule) GS_EXCLUDES(mu_);
+  IdleObservation observe_lease() GS_EXCLUDES(mu_);
   IdleObservation look_at_lease() GS_EXCLUDES(mu_);
 
   // runtime_fork.cpp

@@ -51,6 +51,7 @@ void list_fields(V& v, Ref<V, Hello> m) {
   v.field("device_total_bytes", m.device_total);
   v.field("device_free_bytes", m.device_free);
   v.field("device_piece_bytes", m.device_piece);
+  v.newer_field("program", m.program);
 }
 
 // NEW_SETTING: one line here. An older peer does not send it, so it is a newer_...().

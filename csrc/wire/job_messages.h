@@ -39,6 +39,9 @@ struct Hello {
   // Its memory leaves the device in pieces of this at most: a Released may say so much more than
   // was asked for, less a chunk, where the host tier has place for it.
   Bytes device_piece = kHostPieceBytes;
+  // Of the program that it belongs to, as all processes that this one started; "": unknown. They
+  // may wait for each other inside an iteration.
+  std::string program = {};
   bool operator==(const Hello&) const = default;
 };
 

@@ -114,7 +114,10 @@ struct LeasePage {
   // Of a rank of a gang on several devices: it ends its lease at a boundary where it has made so
   // many of the gang's steps; 0: nothing was agreed.
   std::atomic<std::uint64_t> stop_at;
-  std::array<std::uint8_t, 8> reserved2;
+  // Another process of the job's program waits for a lease or for room, perhaps one that the job
+  // waits for inside its iteration.
+  std::atomic<std::uint32_t> is_program_waiting;
+  std::array<std::uint8_t, 4> reserved2;
 
   // Written by the job.
   alignas(64) std::atomic<std::uint64_t> iterations;

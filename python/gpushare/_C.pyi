@@ -51,6 +51,7 @@ def install(
     daemon_args: list[str],
     command: str,
     version: str,
+    program: str,
     log_level: str,
     connect_timeout_seconds: float,
     idle_rule_seconds: float,

@@ -134,6 +134,7 @@ def _install(config: Config, name: str = CPU, number: int = -1, device_bytes: in
         daemon_path=daemon_path(),
         daemon_args=daemon_args(config, name, device_bytes),
         command=_command(),
+        program=children.program(),
         version=__version__,
         # Where a coordinator is required its absence is an error, and said by whoever meets it.
         log_level=config.log_level or ("error" if config.require else DEFAULT_LOG_LEVEL),
@@ -164,6 +165,7 @@ def _install_at_import() -> None:
     """What happens when torch has been loaded: install, unless this process is only a worker."""
     if settings().disable or is_installed() or is_forked_child():
         return
+    children.program()  # this process may start others before it uses its device
     if children.is_child():
         children.when_module_is_made(_install_now)
     else:

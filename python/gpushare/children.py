@@ -1,13 +1,19 @@
-"""Processes that multiprocessing starts anew: ranks of ``mp.spawn``, workers of pools or loaders.
+"""Processes that belong to one program, and those that multiprocessing starts anew.
 
-Such a process trains, or it prepares data for one that does and should not be a job. Who trains
-makes a module; a DataLoader's worker makes none, but for those that its parent's script makes when
-the worker imports it.
+The processes of a program may wait for each other inside an iteration, so the coordinator is told
+which belong together.
+
+What multiprocessing starts anew are ranks of ``mp.spawn``, workers of pools or loaders. Such a
+process trains, or it prepares data for one that does and should not be a job. Who trains makes a
+module; a DataLoader's worker makes none, but for those that its parent's script makes when the
+worker imports it.
 """
 
 from __future__ import annotations
 
 import functools
+import os
+import secrets
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -15,7 +21,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch
 
+_PROGRAM = "GPUSHARE_PROGRAM"
+"""Set by the first process of a program for all that it starts; no setting."""
+
 _callbacks: list[Callable[[], None]] = []
+
+
+def program() -> str:
+    """Returns the name of the program that this process belongs to: its own, or what started it."""
+    return os.environ.setdefault(_PROGRAM, f"{os.getpid()}-{secrets.token_hex(4)}")
 
 
 def is_child() -> bool:

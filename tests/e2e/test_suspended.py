@@ -36,7 +36,7 @@ def test_a_suspended_holder_keeps_nobody_from_its_turns(
         row = row_of(env, held)
         assert row["state"] == "suspended"
         assert f"kill -CONT {held.pid}" in row["explain"]
-        assert "is suspended" in status(env)["warnings"][0]["text"]
+        assert "has been suspended" in status(env)["warnings"][0]["text"]
         iterations = row["iterations"]
         assert iterations < 60
         os.kill(held.pid, signal.SIGCONT)

@@ -21,7 +21,7 @@ ANSWER: dict[str, Any] = {
     "state": "waiting",
     "explain": "waits for 3 (gpt)'s boundary, asked for it 0.1 s ago, at most 0.9 s",
     "reason": "set: weight 1 -> 2 by user 0",
-    "now": ["3 (gpt) has the lane since 4.1 s (first of 2 in line, by fair)"],
+    "now": ["3 (gpt) has had the lane for 4.1 s (first of 2 in line, by fair)"],
     "order": ["fair: served over weight, 3 (gpt) counts 9.500 s (weight 1), 5 (vit) 12.000 s"],
     "changes": [],
 }
@@ -36,7 +36,7 @@ def test_it_is_asked_by_number_and_said_in_parts(tmp_path: Path) -> None:
         "job 5 (vit?) is waiting: waits for 3 (gpt)'s boundary, asked for it 0.1 s ago, "
         "at most 0.9 s",
         "now:",
-        "  3 (gpt) has the lane since 4.1 s (first of 2 in line, by fair)",
+        "  3 (gpt) has had the lane for 4.1 s (first of 2 in line, by fair)",
         "in line, as if the lease ended now:",
         "  fair: served over weight, 3 (gpt) counts 9.500 s (weight 1), 5 (vit) 12.000 s",
         "last decision about it: set: weight 1 -> 2 by user root",
@@ -87,11 +87,11 @@ def test_a_job_that_starts_may_have_the_name_later(tmp_path: Path) -> None:
 
 def test_a_state_is_said_once() -> None:
     answer = {
-        "job": 5, "name": "gpt", "state": "paused", "explain": "is paused by user root",
+        "job": 5, "name": "gpt", "state": "paused", "explain": "was paused by user root",
         "reason": "ask: paused by user root", "now": [], "order": [], "changes": [],
     }  # fmt: skip
     first = plain(why_lines(answer, None)).splitlines()[0]
-    assert first == "job 5 (gpt) is paused by user root"
+    assert first == "job 5 (gpt) was paused by user root"
 
 
 def test_a_group_is_no_job(tmp_path: Path) -> None:
@@ -135,8 +135,8 @@ def test_a_running_job_is_explained() -> None:
     lines = ended.stdout.splitlines()
     assert lines[0] == "job 1 (small) is idle: does not wait", ended.stderr
     running = next(line for line in lines if " is running: " in line)
-    assert running.startswith("job 1 (small) is running: has the lease since ")
-    holder = next(line for line in lines if line.startswith("  1 (small) has the lane since "))
+    assert running.startswith("job 1 (small) is running: has had the lease for ")
+    holder = next(line for line in lines if line.startswith("  1 (small) has had the lane for "))
     assert "alone in line, by fair" in holder
     assert holder.endswith("; nobody waits for it, so it goes on")
     assert lines[-1] == "gpushare: there is no job 9. See: gpushare status"

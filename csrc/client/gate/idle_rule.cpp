@@ -3,11 +3,13 @@
 // When the span is long enough, the processor time of the whole span is judged. Above 5 % the
 // process is at work, and a new span begins. Otherwise the lease is idle.
 //
-// The limit is short for a thread that waits for input, and fifteen times as long for any other
-// wait, which usually ends by itself. A job that waits for memory is held up by others and never
-// idle.
+// The limit is very short while another process of the program waits for a lease or for room, since
+// this one probably waits for it. It is short for a thread that waits for input, and fifteen times
+// as long for any other wait, which usually ends by itself. A job that waits for memory is held up
+// by others and never idle.
 #include "csrc/client/gate/idle_rule.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace gpushare::client {
@@ -24,7 +26,10 @@ bool IdleRule::observe(const IdleObservation& seen) {
     return false;
   }
   const Nanos span = seen.now - start_.now;
-  if (span < (seen.awaits_input ? limit_ : limit_ * kOtherWaits)) return false;
+  const Nanos limit = seen.is_program_waiting ? std::min(limit_, kProgramWaits)
+                      : seen.awaits_input     ? limit_
+                                              : limit_ * kOtherWaits;
+  if (span < limit) return false;
   // Judged over the whole span, so that the interpreter's own housekeeping does not count as work.
   const bool is_at_work = (seen.cpu - start_.cpu) * 100 >= span * kBusyPercent;
   if (is_at_work) {

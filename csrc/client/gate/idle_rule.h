@@ -6,7 +6,8 @@
 // if it allocates nothing, frees nothing, and no thread or child process of it uses processor time
 // to speak of. A process that waits for input (process_activity.h) counts as idle soon. Any other
 // wait, for a late peer or a disk say, mostly ends by itself. It counts only when it has lasted for
-// long.
+// long. If another process of the same program waits for a lease or for room, the wait is probably
+// for that process: then it counts at once.
 //
 // Pure: the caller observes, about four times a second, and closes.
 #pragma once
@@ -22,6 +23,7 @@ struct IdleObservation {
   bool is_wanted = false;   // inside an iteration, and the coordinator or others want the lease
   bool is_waiting = false;  // for room or memory: not idle, but held up by others
   bool awaits_input = false;
+  bool is_program_waiting = false;  // another process of the program, for a lease or for room
   Term term;
   std::int64_t num_operations = 0;  // allocations and frees so far
   Nanos cpu;                        // processor time of the process and its children so far
@@ -31,6 +33,10 @@ class IdleRule {
  public:
   // `limit`: how long a process that waits for input may do nothing.
   explicit IdleRule(Nanos limit) : limit_(limit) {}
+
+  // How long a process does nothing while another one of its program waits. It is longer than the
+  // pauses of work, and short beside what the other would wait for a boundary that cannot come.
+  static constexpr Nanos kProgramWaits = millis(50);
 
   // Whether to close the lease now. True once for each time that the process does nothing.
   bool observe(const IdleObservation& seen);

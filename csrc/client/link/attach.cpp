@@ -119,6 +119,7 @@ wire::Hello Runtime::Impl::make_hello() {
   wire::Hello hello;
   hello.version = config_.version;
   hello.command = config_.command;
+  hello.program = config_.program;
   hello.pid = ::getpid();
   hello.uid = ::getuid();
   // The device on which the memory of the job is counted already: the coordinator may have placed

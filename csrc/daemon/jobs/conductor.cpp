@@ -189,6 +189,8 @@ void Conductor::act(const sched::PageAction& action, Nanos now) {
     case sched::PageAction::Kind::kGrant: return act_grant(*entry, action, now);
     case sched::PageAction::Kind::kShareCores:
       return entry->registration->set_core_share(action.cores);
+    case sched::PageAction::Kind::kSayProgram:
+      return entry->registration->set_program_waiting(action.is_program_waiting);
     default: return act_ask(*entry, action);
   }
 }

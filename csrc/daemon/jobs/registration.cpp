@@ -109,6 +109,11 @@ void Registration::set_may_be_interrupted(bool may_be) {
   page().may_be_interrupted.store(may_be ? 1 : 0, std::memory_order_relaxed);
 }
 
+void Registration::set_program_waiting(bool is_waiting) {
+  // relaxed: the job looks several times a second; nothing is ordered by it.
+  page().is_program_waiting.store(is_waiting ? 1 : 0, std::memory_order_relaxed);
+}
+
 void Registration::set_core_share(wire::CoreShare share) {
   // relaxed: the job looks at each iteration; nothing is ordered by it.
   page().core_share.store(wire::to_bits(share), std::memory_order_relaxed);

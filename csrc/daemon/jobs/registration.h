@@ -45,6 +45,7 @@ class Registration {
   void set_stop_at(std::uint64_t step);
   void set_num_waiting(std::uint32_t count);
   void set_num_sharing(std::uint32_t count);
+  void set_program_waiting(bool is_waiting);
   void set_may_be_interrupted(bool may_be);
   // On a CPU.
   void set_core_share(wire::CoreShare share);

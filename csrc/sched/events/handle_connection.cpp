@@ -31,6 +31,7 @@
 #include "csrc/sched/turns/interrupt.h"
 #include "csrc/sched/turns/lane_moves.h"
 #include "csrc/sched/turns/line.h"
+#include "csrc/sched/turns/program.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sched {
@@ -104,8 +105,10 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
   const Job* const before = std::as_const(table).find(from);
   const bool is_back = before != nullptr;
   const bool is_same_gang = !is_back || before->who.of.gang == hello.of.gang;
+  if (is_back) leave_program(table.device, *before);
   Job& job = record_of(table, from, hello);
   Device& device = table.device;
+  join_program(device, job);
   device.ledger.attach(from, Bytes{0});
   device.ledger.belongs_to(from, job.who.uid);
   end_inside(step, job, false);  // its Wanted will say so again
@@ -191,6 +194,7 @@ void on_gone(Step& step, Job& job) {
   leave_line(step, job);
   end_lease(step, job);
   leave_gang(device, job);
+  leave_program(device, job);
   remember(table, job);
   drop_needs(device, id);
   for (Lane& lane : device.lanes) {

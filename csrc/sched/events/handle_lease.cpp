@@ -6,7 +6,9 @@
 // moment longer: the job is about to park, and what it can give then may be all that is missing
 // (Hold).
 //
-// If several jobs of a gang hold the lane, it becomes free when the last of them has closed.
+// If several jobs of a gang hold the lane, it becomes free when the last of them has closed. One
+// that closes inside its iteration, since it waits there for another of its gang, lets that one in
+// first.
 //
 // A page says whether the job stopped inside an iteration. It is believed only of a job that was
 // asked to (may_be_inside), since its memory is then left alone.
@@ -17,6 +19,7 @@
 
 #include "csrc/sched/events/handlers.h"
 #include "csrc/sched/memory/device_memory.h"
+#include "csrc/sched/serve/serve.h"
 #include "csrc/sched/side_by_side/iteration_timing.h"
 #include "csrc/sched/time/gap_chance.h"
 #include "csrc/sched/time/shares.h"
@@ -107,10 +110,16 @@ void on_gave_up(Step& step, Job& job) {
 }
 
 void on_closed(Step& step, Job& job, const wire::Closed& closed) {
-  if (step.device().lane_held_by(job.id) == nullptr || closed.term != job.served.term) return;
+  Lane* const lane = step.device().lane_held_by(job.id);
+  if (lane == nullptr || closed.term != job.served.term) return;
+  // It was seen in the iteration that it is still in, so it closed since it did nothing there.
+  const bool is_blocked = !job.usage.is_in_gap && job.usage.iterations == closed.usage.iterations;
   observe(step, job, closed.usage);
   time_iterations(step, job, true);
   if (closed.usage.is_inside && may_be_inside(step.device(), job)) return begin_inside(step, job);
+  if (is_blocked && job.place.is_program_waiting && lane->lease->is_asked()) {
+    let_in_for_blocked(step, *lane);
+  }
   end_lease(step, job);
 }
 

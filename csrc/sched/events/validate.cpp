@@ -85,6 +85,7 @@ Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
                     hello.protocol, wire::kProtocolVersion));
   }
   GS_RETURN_IF_ERROR(check_address(table, hello.of));
+  GS_RETURN_IF_ERROR(check_name("program", hello.program));
   GS_RETURN_IF_ERROR(check_size("resident", hello.resident));
   GS_RETURN_IF_ERROR(check_size("spilled", hello.spilled));
   GS_RETURN_IF_ERROR(check_size("spilled to the file", hello.spilled_file));

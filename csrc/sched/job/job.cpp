@@ -55,6 +55,7 @@ void Job::connect(const wire::Hello& hello, bool is_back) {
   who.pid = hello.pid;
   who.uid = hello.uid;
   who.command = hello.command;
+  who.program = hello.program;
   who.piece = hello.device_piece;
   who.device_total = hello.device_total;
   is_connected_ = true;
@@ -91,6 +92,7 @@ void Job::begin_iterations(const wire::Register& wish, Nanos now) {
   who.group = wish.group;
   static_cast<wire::JobSettings&>(settings) = wish.settings;
   served.core_share = {};
+  place.is_program_waiting = false;
   if (settings.changes.is_paused.has_value()) return;
   settings.paused_by = wish.paused_by;
   settings.paused_at = now;

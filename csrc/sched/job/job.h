@@ -40,6 +40,7 @@ struct Identity {
   std::string name;   // as registered
   std::string group;  // as registered
   std::string command;
+  std::string program;  // processes of one program may wait for each other; "": unknown
   std::int32_t pid = 0;
   std::uint32_t uid = 0;
   Bytes piece = wire::kHostPieceBytes;  // in which its memory leaves the device, at most

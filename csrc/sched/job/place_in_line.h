@@ -52,6 +52,8 @@ class PlaceInLine {
   bool is_inside = false;
   // Its connection is new: it may have stopped there before, and has not wanted a lease since.
   bool may_come_inside = false;
+  // As its page says: another process of its program waits for a lease or for room (program.h).
+  bool is_program_waiting = false;
   std::uint64_t queued = 0;  // its last entry into the table
   Nanos waiting_since;
   std::optional<Nanos> suspended_since;  // its process is (suspended.h)

@@ -24,16 +24,18 @@ struct Outbound {
 // nothing happens here, and the daemon's next look at the page tells the coordinator what did.
 struct PageAction {
   enum class Kind : std::uint8_t {
-    kGrant,      // wire::grant(page, term), after page.grant_n = grant_n; then wake the futex
-    kAsk,        // wire::ask(page, term); on kTakenInGap send Close(term) to the job
-    kAskInside,  // the same with wire::ask_inside
-    kShareCores  // page.core_share = cores
+    kGrant,       // wire::grant(page, term), after page.grant_n = grant_n; then wake the futex
+    kAsk,         // wire::ask(page, term); on kTakenInGap send Close(term) to the job
+    kAskInside,   // the same with wire::ask_inside
+    kShareCores,  // page.core_share = cores
+    kSayProgram   // page.is_program_waiting = is_program_waiting
   };
   Kind kind = Kind::kGrant;
   JobId job;
   Term term;
   std::uint64_t grant_n = 0;
   wire::CoreShare cores = {};
+  bool is_program_waiting = false;
   bool operator==(const PageAction&) const = default;
 };
 

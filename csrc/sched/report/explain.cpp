@@ -81,9 +81,8 @@ std::string boundary_text(const Table& table, const Lane& lane, const Job& job, 
 
 // The reason was recorded by whoever looked for room last (serve_needs.cpp).
 std::string explain_need(const WaitingNeed& need, Nanos now) {
-  return fmt::format("waits for {} more room since {}{}{}", to_string(need.bytes),
-                     to_string(now - need.since), need.wait_reason.empty() ? "" : ": ",
-                     need.wait_reason);
+  return fmt::format("has waited {} for {} more room{}{}", to_string(now - need.since),
+                     to_string(need.bytes), need.wait_reason.empty() ? "" : ": ", need.wait_reason);
 }
 
 std::string explain_line(const Table& table, const Job& job, Nanos now) {
@@ -100,7 +99,7 @@ std::string explain_line(const Table& table, const Job& job, Nanos now) {
 }
 
 std::string pause_text(const Job& job, Nanos now) {
-  return fmt::format("is paused by user {} since {}; to go on: gpushare resume {}",
+  return fmt::format("was paused by user {} {} ago; to go on: gpushare resume {}",
                      *job.settings.paused_by, to_string(now - job.settings.paused_at),
                      job.id.value);
 }
@@ -153,7 +152,7 @@ std::string explain(const Table& table, JobId id, Nanos now) {
   }
   if (job->place.waits_in_gang()) return gang_text(table, *job);
   if (const Lane* lane = device.lane_held_by(id)) {
-    return fmt::format("has the lease since {}{}{}", to_string(now - lane->lease->granted_at()),
+    return fmt::format("has had the lease for {}{}{}", to_string(now - lane->lease->granted_at()),
                        is_in_row(*job) ? "; " + job->row->why : std::string(),
                        job->settings.is_paused()
                            ? ", until its next boundary: it " + pause_text(*job, now)

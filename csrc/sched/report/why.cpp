@@ -54,7 +54,7 @@ void say_lane(const Table& table, const Lane& lane, Why& why, Nanos now) {
   }
   const Lease& lease = *lane.lease;
   why.now.push_back(
-      fmt::format("{} has {} since {}{}; {}", label(table.at(lease.job())),
+      fmt::format("{} has had {} for {}{}; {}", label(table.at(lease.job())),
                   lane_name(table.device, lane), to_string(now - lease.granted_at()),
                   lease.granted_for.empty() ? "" : fmt::format(" ({})", lease.granted_for),
                   until(table, lane, now)));
@@ -72,7 +72,7 @@ void say_idle(const Job& job, Why& why, Nanos now) {
   } else if (job.settings.is_paused()) {
     return;  // how to end that is said among the changes
   } else if (job.measured.closed_at.has_value()) {
-    why.now.push_back(fmt::format("it wants no lease since {}, when its last one ended",
+    why.now.push_back(fmt::format("it has wanted no lease for {}, since its last one ended",
                                   to_string(now - *job.measured.closed_at)));
   } else {
     why.now.emplace_back("it has not come to an iteration yet");

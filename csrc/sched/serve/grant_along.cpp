@@ -6,6 +6,10 @@
 // iteration. Numbers of iterations mislead if ranks do different things. So a job is also let in if
 // it has waited for two of the longest iterations while another one is inside an iteration.
 //
+// That rule fails where a holder's iteration is long because it waits for the job. So a holder is
+// told that the job waits (program.h), and closes its lease inside the iteration when it does
+// nothing for a moment. Then the job is let in at once, if it was not before in this lease.
+//
 // A job that lacks room waits for it before it gets its lease, but only while somebody is about to
 // give. Otherwise it asks by a Need, as any holder does.
 #include <algorithm>
@@ -133,10 +137,31 @@ void grant(Step& step, Lane& lane, Job& job) {
   if (lease.is_asked()) step.act({PageAction::Kind::kAsk, job.id, job.served.term, 0});
 }
 
+// Jobs that wait in another lane come to the holder's lane for that, if they may be moved. False:
+// not now.
+bool let_in(Step& step, Lane& lane, Job& job, RoomPool& pool) {
+  const bool is_elsewhere = job.place.in_lane != lane.id;
+  if (is_elsewhere && !may_be_moved(step.device(), job)) return false;
+  if (is_elsewhere) change_lane(step, job, lane.id);
+  if (!settle_room(step, lane, job, pool)) return false;
+  give_room(step, job, pool);
+  grant(step, lane, job);
+  return true;
+}
+
 }  // namespace
 
-// Jobs of the gang that wait in another lane come to the holder's lane for that, if they may be
-// moved.
+void let_in_for_blocked(Step& step, Lane& lane) {
+  if (is_lane_suspended(lane)) return;
+  RoomPool pool = room_pool(step.table(), step.now());
+  for (const JobId id : gang_of(step.device(), step.table().at(lane.lease->job()))) {
+    Job& job = step.table().at(id);
+    const bool may_come = job.place.waits_in_gang() && !job.place.is_suspended();
+    if (!may_come || lane.lease->let_in.contains(id)) continue;
+    if (let_in(step, lane, job, pool)) return;
+  }
+}
+
 void grant_along(Step& step, Lane& lane, RoomPool& pool) {
   if (is_lane_suspended(lane)) return;
   for (const JobId id : gang_of(step.device(), step.table().at(lane.lease->job()))) {
@@ -147,12 +172,7 @@ void grant_along(Step& step, Lane& lane, RoomPool& pool) {
       look_whether_needed(step, lane, job);
       continue;
     }
-    const bool is_elsewhere = job.place.in_lane != lane.id;
-    if (is_elsewhere && !may_be_moved(step.device(), job)) continue;
-    if (is_elsewhere) change_lane(step, job, lane.id);
-    if (!settle_room(step, lane, job, pool)) continue;
-    give_room(step, job, pool);
-    grant(step, lane, job);
+    let_in(step, lane, job, pool);
   }
 }
 

@@ -7,7 +7,10 @@
 // 3. All the room of parked jobs, then that of jobs that are not parked, which give what is free of
 //    it at most, then the room of jobs that wait in an allocation.
 // 4. What others of the claimant's gang can drop without a copy. They compute together, so the rest
-//    of their memory is in use or will be at once.
+//    of their memory is in use or will be at once. The same of holders that are of the claimant's
+//    program, since they may wait for it inside their iteration; and of any holder, once the
+//    claimant has waited for kPatienceWithHolders and has given nothing itself: they may wait for
+//    it too, over a socket say, and what they do not use costs them little.
 //
 // Copies are planned only as far as the host tier has room. If even all of the tier would not be
 // enough for the deficit, nothing is copied: the bytes would be moved for a lease that cannot be
@@ -33,6 +36,7 @@
 #include "csrc/sched/plans/quantum.h"
 #include "csrc/sched/time/shares.h"
 #include "csrc/sched/turns/gang.h"
+#include "csrc/sched/turns/program.h"
 
 namespace gpushare::sched {
 namespace {
@@ -47,11 +51,22 @@ bool is_chosen_before(const Device& device, const Job& job, const Lane& claims) 
 }
 
 // pre: it has room.
-bool may_be_asked(const Table& table, const Job& job, const Job& claimant) {
+bool may_be_asked(const Job& job, const Job& claimant) {
   const bool can_be = job.is_connected() && !job.place.is_suspended() && !job.place.is_inside &&
                       !job.room.cannot_give && !job.room.revoke.has_value();
-  const bool is_peer = are_together(job, claimant);
-  return can_be && job.id != claimant.id && (is_peer || !is_gang_running(table, job));
+  return can_be && job.id != claimant.id;
+}
+
+// Whether the job gives to the claimant what it does not use, though it has a lease.
+bool gives_unused(const Table& table, const Job& job, const Job& claimant, Nanos now) {
+  const Device& device = table.device;
+  if (are_together(job, claimant)) return true;
+  const bool is_holder = device.lane_held_by(job.id) != nullptr;
+  const bool is_claimant_free = device.lane_held_by(claimant.id) == nullptr;
+  if (!is_holder || !is_claimant_free || now < job.room.spared_until) return false;
+  const auto need = std::ranges::lower_bound(device.needs, claimant.id, {}, &WaitingNeed::job);
+  if (need == device.needs.end() || need->job != claimant.id || need->has_given) return false;
+  return are_related(job, claimant) || now >= need->since + kPatienceWithHolders;
 }
 
 // Stopped in an allocation, it can be spilled until its Need is met (see WaitingNeed). It gives to
@@ -61,7 +76,7 @@ bool may_be_asked(const Table& table, const Job& job, const Job& claimant) {
 bool gives_blocked(const Table& table, const Job& job, const Job& claimant) {
   const Device& device = table.device;
   if (!device.has_need(job.id) || !device.has_need(claimant.id)) return false;
-  // The claimant is of a running gang, so it cannot give to this job in its turn (may_be_asked).
+  // The claimant is of a running gang, so it cannot give to this job in its turn (MemoryPlan).
   if (is_gang_running(table, claimant)) return true;
   const bool is_held = device.lane_held_by(job.id) != nullptr;
   const bool is_claimant_held = device.lane_held_by(claimant.id) != nullptr;
@@ -198,7 +213,7 @@ MemoryPlan::MemoryPlan(const Table& table,
     if (room <= Bytes{0}) continue;
     const Job& job = table.at(id);
     if (of_user.value_or(job.who.uid) != job.who.uid) continue;
-    if (!may_be_asked(table, job, claimant_)) continue;
+    if (!may_be_asked(job, claimant_)) continue;
     if (claims != device.lanes.end() && is_chosen_before(device, job, *claims)) continue;
     GiverLine* const line = line_of(job);
     if (line == nullptr) continue;
@@ -211,7 +226,9 @@ MemoryPlan::MemoryPlan(const Table& table,
 // Peers give what they can drop, unless they are stopped in an allocation themselves.
 GiverLine* MemoryPlan::line_of(const Job& job) {
   const Device& device = table_.device;
-  if (are_together(job, claimant_)) return device.has_need(job.id) ? nullptr : &peers_;
+  if (gives_unused(table_, job, claimant_, now_))
+    return device.has_need(job.id) ? nullptr : &peers_;
+  if (is_gang_running(table_, job)) return nullptr;
   if (is_parked(device, job)) return &parked_;
   if (gives_unparked(device, job, now_)) return &unparked_;
   return gives_blocked(table_, job, claimant_) ? &blocked_ : nullptr;
@@ -277,6 +294,13 @@ std::optional<ComingGiver> MemoryPlan::coming(Bytes deficit) {
       most_to_ask(table_.device, *coming, host) > droppable(table_.device, *coming);
   if (shares.missing() <= Bytes{0} || !can_spill) return std::nullopt;
   return ComingGiver{coming->id, comes_until(*coming)};
+}
+
+bool gets_from_holders(const Table& table, const Job& claimant, Nanos now) {
+  return std::ranges::any_of(table.device.lanes, [&](const Lane& lane) {
+    return lane.lease.has_value() &&
+           gives_unused(table, table.at(lane.lease->job()), claimant, now);
+  });
 }
 
 // Waiting may help as long as there is such a job. Parked jobs were asked already, and gave what

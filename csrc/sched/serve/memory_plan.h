@@ -12,11 +12,11 @@
 // twice at a time, nor again after it gave less than asked, until something about it changed; and
 // nobody for more than the host tier has room for (host_tier.h). A job that was interrupted inside
 // an iteration (interrupt.h) is not asked at all. Others of the claimant's gang come last of all,
-// and give only what they do not use.
+// and give only what they do not use. So do holders that may wait for the claimant themselves.
 //
 // With several lanes the keys of all of them are compared, though each lane has a line of its own:
-// next uses are then an estimate. A holder, of whatever lane, is never asked for what others wait
-// for; only where two holders wait for room in their iterations the later one gives.
+// next uses are then an estimate. A holder, of whatever lane, is never asked for what it uses; only
+// where two holders wait for room in their iterations the later one gives.
 //
 // What it does not do: it sends nothing (ask_for_room.h does), and which of its segments a job
 // gives is the job's own choice.
@@ -77,10 +77,14 @@ class MemoryPlan {
   GiverLine parked_;
   GiverLine unparked_;
   GiverLine blocked_;
-  GiverLine peers_;  // of the claimant's gang
+  GiverLine peers_;  // of the claimant's gang, and holders that give what they do not use
   Bytes to_spill_;   // what all givers give by copies
 };
 
+// After so long a request asks holders of other programs too for what they do not use.
+inline constexpr Nanos kPatienceWithHolders = seconds(1);
+// Whether a holder would give to this job, which waits for room, what it does not use.
+bool gets_from_holders(const Table& table, const Job& claimant, Nanos now);
 // A job that holds room and may give it later, by parking, leaving, or answering at last; 0: none.
 JobId later_giver(const Table& table, JobId claimant);
 

@@ -28,6 +28,7 @@
 #include "csrc/sched/side_by_side/core_shares.h"
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/lane_moves.h"
+#include "csrc/sched/turns/program.h"
 #include "csrc/sched/turns/suspended.h"
 
 namespace gpushare::sched {
@@ -128,6 +129,7 @@ void serve(Step& step) {
   for (const PolicyRule* const rule : device.policy->rules())
     rule->after_leases(step);
   share_cores(step);
+  say_programs(step);
   for (Lane& lane : device.lanes)
     ask_holder(step, lane);
   settle_transfer_rate(step);

@@ -27,5 +27,8 @@ void ask_holder(Step& step, Lane& lane);
 // grant_along.cpp, for serve_lane(): grants leases along with the lane's to jobs of its holder's
 // gang that wait for that. pre: the lane is held.
 void grant_along(Step& step, Lane& lane, RoomPool& pool);
+// grant_along.cpp: a holder of the lane waits inside its iteration, and is about to leave. One of
+// its gang, for which it probably waits, is let in for one iteration, once in each lease.
+void let_in_for_blocked(Step& step, Lane& lane);
 
 }  // namespace gpushare::sched

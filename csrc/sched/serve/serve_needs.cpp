@@ -31,6 +31,7 @@
 #include "csrc/sched/serve/ask_for_room.h"
 #include "csrc/sched/serve/deny.h"
 #include "csrc/sched/serve/serve.h"
+#include "csrc/sched/side_by_side/beside.h"
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/suspended.h"
 
@@ -43,7 +44,7 @@ constexpr Nanos kLeastSparing = millis(50);
 // The least that a job was short of in this step, after all who can give were asked. A later job
 // that is short of as much need not ask: everybody has been asked, and of jobs that wait in an
 // allocation only later ones give to it (gives_blocked in memory_plan.cpp). That holds for neither
-// holders, gangs nor parked jobs, which give by other rules.
+// holders, gangs nor parked jobs, which give by other rules, nor for a job to which holders give.
 class Unmet {
  public:
   void add(Bytes missing) { least_ = std::min(least_.value_or(missing), missing); }
@@ -138,8 +139,9 @@ Bytes still_missing(
   Device& device = step.device();
   Bytes missing = need.bytes - pool.free - pool.expected;
   missing -= cut_before_copies(step, job, missing, pool);
-  const bool is_plain =
-      device.lane_held_by(job.id) == nullptr && !is_in_gang(job) && !is_parked(device, job);
+  const bool is_plain = device.lane_held_by(job.id) == nullptr && !is_in_gang(job) &&
+                        !is_parked(device, job) &&
+                        !gets_from_holders(step.table(), job, step.now());
   if (missing <= Bytes{0} || (is_plain && unmet.covers(missing))) return missing;
   missing -= ask_for_room(step, job.id, missing + headroom(device, job, need), pool);
   missing -= shrink_pools(step, job, missing, pool);
@@ -164,6 +166,8 @@ bool find_room(Step& step, const Job& job, WaitingNeed& need, Unmet& unmet, Room
   if (need.bytes <= pool.free) return true;
   need.is_stuck = missing > Bytes{0};
   if (need.is_stuck) {
+    const Nanos holders_give_at = need.since + kPatienceWithHolders;
+    if (step.now() < holders_give_at && num_held(step.device()) > 0) step.due(holders_give_at);
     say_stuck(step, need, missing);
   } else {
     need.said.reset();

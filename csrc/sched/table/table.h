@@ -67,7 +67,7 @@ struct SideBySide {
   Nanos next_passed_over_look;  // at all waiters
 };
 
-// A user's gang of that name (gang.h).
+// A user's gang of that name (gang.h), or program (program.h).
 using GangId = std::pair<std::uint32_t, std::string>;
 
 // What the coordinator knows of its device: the lanes, the ledger and what follows from them.
@@ -89,6 +89,7 @@ struct Device {
   Nanos held_up_until;
   Bytes held_up;
   std::map<GangId, JobSet> gangs;        // of those who take turns
+  std::map<GangId, JobSet> programs;     // of all who have said Hello, and one
   std::vector<WaitingNeed> needs;        // by job, and a job's oldest first
   std::optional<WaitingNeed> only_free;  // a Need that does not wait: answered in its step
   Bytes dropped, spilled;                // by revokes, in all

@@ -101,8 +101,8 @@ std::string suspended_text(const Table& table, const Job& job, Nanos now) {
   const bool has_lease = table.device.lane_held_by(job.id) != nullptr;
   const Nanos time = now - *job.place.suspended_since;
   std::string text =
-      fmt::format("job {} is suspended (Ctrl-Z, SIGSTOP or a debugger){}", label(job),
-                  time > Nanos{} ? fmt::format(" since {}", to_string(time)) : std::string());
+      fmt::format("job {} has been suspended (Ctrl-Z, SIGSTOP or a debugger){}", label(job),
+                  time > Nanos{} ? fmt::format(" for {}", to_string(time)) : std::string());
   if (held > Bytes{0}) {
     text += fmt::format(", and its {} of memory cannot move until it goes on", to_string(held));
   }

@@ -138,6 +138,7 @@ void SimDevice::carry_out(const sched::Ready& ready) {
     switch (action.kind) {
       case sched::PageAction::Kind::kGrant: at(action.job).on_grant(action.term); break;
       case sched::PageAction::Kind::kShareCores: break;  // its `utilisation` says what it uses
+      case sched::PageAction::Kind::kSayProgram: break;  // each simulated job is a program
       default: at(action.job).on_ask(action.term);
     }
   }

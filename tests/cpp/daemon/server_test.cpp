@@ -266,7 +266,7 @@ TEST_F(Server, SaysWhyAJobWaits) {
   EXPECT_EQ(why["job"], 1);
   EXPECT_EQ(why["state"], "running");
   EXPECT_THAT(why["now"][0].get<std::string>(),
-              ::testing::AllOf(::testing::HasSubstr("1 (holder) has the lane since"),
+              ::testing::AllOf(::testing::HasSubstr("1 (holder) has had the lane for"),
                                ::testing::HasSubstr("alone in line, by fair")));
   EXPECT_FALSE(testing::status_of(daemon_.socket()).contains("why"));
   const auto refused = client.ask(wire::StatusRequest{JobId{9}});

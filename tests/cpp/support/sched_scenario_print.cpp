@@ -71,6 +71,10 @@ std::string text_of(const PageAction& action) {
     return fmt::format("page {} cores {}/{}", action.job.value, action.cores.number,
                        action.cores.of);
   }
+  if (action.kind == PageAction::Kind::kSayProgram) {
+    return fmt::format("page {} program_waiting={}", action.job.value,
+                       action.is_program_waiting ? 1 : 0);
+  }
   return fmt::format("page {} grant term={} grant_n={}", action.job.value, action.term.value,
                      action.grant_n);
 }

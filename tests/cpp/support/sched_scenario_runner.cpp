@@ -91,6 +91,7 @@ JobMessage read_hello(ScenarioFields& f, JobId job) {
   m.device_total = f.bytes("device_total");
   m.device_free = f.bytes("device_free");
   m.device_piece = f.bytes("device_piece", m.device_piece);
+  m.program = f.text("program");
   return m;
 }
 

@@ -43,6 +43,11 @@ IdleObservation blocked(IdleObservation seen) {
   seen.awaits_input = false;
   return seen;
 }
+IdleObservation for_program(IdleObservation seen) {
+  seen.awaits_input = false;
+  seen.is_program_waiting = true;
+  return seen;
+}
 IdleObservation not_wanted(IdleObservation seen) {
   seen.is_wanted = false;
   return seen;
@@ -94,6 +99,16 @@ std::vector<Case> cases() {
         {blocked(wanted_at(25'000)), false},
         {blocked(wanted_at(29'999)), false},
         {blocked(wanted_at(30'000)), true}}},
+      {"AWaitForTheOwnProgramCountsAtOnce",
+       {{for_program(wanted_at(0)), false},
+        {for_program(wanted_at(49)), false},
+        {for_program(wanted_at(50)), true}}},
+      {"WorkIsNoWaitForTheOwnProgram",
+       {{for_program(wanted_at(0)), false},
+        {with_operations(for_program(wanted_at(25)), 1), false},
+        {with_operations(for_program(wanted_at(50)), 1), false},
+        {with_cpu(with_operations(for_program(wanted_at(75)), 1), millis(20)), false},
+        {with_cpu(with_operations(for_program(wanted_at(125)), 1), millis(20)), true}}},
       {"TimeInWhichTheProcessWasStoppedIsNotIdle",
        {{wanted_at(0), false},
         {wanted_at(40'000), false},
