@@ -32,7 +32,7 @@
 namespace gpushare::log {
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames{"debug", "info", "warn", "error", "off"};
+constexpr std::array<std::string_view, 5> kLevelNames{"debug", "info", "warn", "error", "off"};
 constexpr std::array<spdlog::level::level_enum, 5> kSpdlogLevels{
     spdlog::level::debug, spdlog::level::info, spdlog::level::warn, spdlog::level::err,
     spdlog::level::off};
@@ -128,8 +128,8 @@ Loggers& loggers() {
 }  // namespace
 
 Level parse_level(std::string_view name) {
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames.at(i) == name) return static_cast<Level>(i);
+  for (std::size_t i = 0; i < kLevelNames.size(); ++i) {
+    if (kLevelNames.at(i) == name) return static_cast<Level>(i);
   }
   return Level::kWarn;
 }

@@ -9,7 +9,7 @@
 namespace gpushare::sim {
 namespace {
 
-constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kNoPlace = std::numeric_limits<std::size_t>::max();
 // Children of an entry: with four the heap is half as deep, and they are side by side in memory.
 constexpr std::size_t kArity = 4;
 
@@ -19,9 +19,9 @@ constexpr std::size_t kArity = 4;
 // searched.
 EventQueue::EventQueue(std::size_t num_jobs, std::size_t num_devices) {
   for (const EventKind kind : {EventKind::kWake, EventKind::kReleased})
-    places_[static_cast<std::size_t>(kind)].resize(num_jobs, kNone);
+    places_[static_cast<std::size_t>(kind)].resize(num_jobs, kNoPlace);
   for (const EventKind kind : {EventKind::kDeadline, EventKind::kLook})
-    places_[static_cast<std::size_t>(kind)].resize(num_devices, kNone);
+    places_[static_cast<std::size_t>(kind)].resize(num_devices, kNoPlace);
 }
 
 // The only function that writes an entry.
@@ -63,7 +63,7 @@ void EventQueue::sink(std::size_t place, const Entry& entry) {
 void EventQueue::set(EventKind kind, std::size_t of, Nanos at) {
   const Entry entry{at, {kind, of}};
   const std::size_t place = place_of(entry.event);
-  if (place == kNone) {
+  if (place == kNoPlace) {
     heap_.push_back(entry);
     rise(heap_.size() - 1, entry);
   } else if (entry < heap_[place]) {
@@ -79,7 +79,7 @@ Event EventQueue::pop() {
   const Entry last = heap_.back();
   heap_.pop_back();
   if (!heap_.empty()) sink(0, last);
-  place_of(first.event) = kNone;
+  place_of(first.event) = kNoPlace;
   now_ = first.at;
   return first.event;
 }

@@ -16,7 +16,7 @@
 namespace gpushare::testing {
 namespace {
 
-constexpr Bytes kSize = vm::kChunkBytes * 3;
+constexpr Bytes kThreeChunks = vm::kChunkBytes * 3;
 
 // A spill and a restore, step by step. A step that fails is checked and taken again.
 class Cycle {
@@ -26,23 +26,24 @@ class Cycle {
       : fake_(fake), vmm_(vmm), memory_(memory) {}
 
   void run() {
-    step(false, true, [&] { return vmm_.back(base(), kSize); });
-    const std::vector<std::byte> bytes(kSize.to_size(), std::byte{7});
-    step(true, true, [&] { return vmm_.copy_in(bytes.data(), base(), kSize); });
-    step(true, true, [&] { return vmm_.freeze(base(), kSize); });
-    std::vector<std::byte> host(kSize.to_size());
-    step(true, true, [&] { return vmm_.copy_out(base(), host.data(), kSize); });
+    step(false, true, [&] { return vmm_.back(base(), kThreeChunks); });
+    const std::vector<std::byte> bytes(kThreeChunks.to_size(), std::byte{7});
+    step(true, true, [&] { return vmm_.copy_in(bytes.data(), base(), kThreeChunks); });
+    step(true, true, [&] { return vmm_.freeze(base(), kThreeChunks); });
+    std::vector<std::byte> host(kThreeChunks.to_size());
+    step(true, true, [&] { return vmm_.copy_out(base(), host.data(), kThreeChunks); });
     leave();
-    const bool is_shown = vmm_.shows(base(), kSize);
+    const bool is_shown = vmm_.shows(base(), kThreeChunks);
     const bool is_in_place = vmm_.aside(base()) == base();
-    step(is_shown, is_shown || is_in_place, [&] { return vmm_.back_aside(base(), kSize); });
+    step(is_shown, is_shown || is_in_place, [&] { return vmm_.back_aside(base(), kThreeChunks); });
     const bool is_there = is_backed();
-    step(is_there, is_there, [&] { return vmm_.copy_in(host.data(), vmm_.aside(base()), kSize); });
-    step(is_there, true, [&] { return vmm_.bring_in(base(), kSize); });
+    step(is_there, is_there,
+         [&] { return vmm_.copy_in(host.data(), vmm_.aside(base()), kThreeChunks); });
+    step(is_there, true, [&] { return vmm_.bring_in(base(), kThreeChunks); });
     std::memset(host.data(), 0, host.size());
-    step(true, true, [&] { return vmm_.copy_out(base(), host.data(), kSize); });
+    step(true, true, [&] { return vmm_.copy_out(base(), host.data(), kThreeChunks); });
     EXPECT_EQ(std::memcmp(host.data(), bytes.data(), bytes.size()), 0);
-    step(true, false, [&] { return vmm_.unback(base(), kSize); });
+    step(true, false, [&] { return vmm_.unback(base(), kThreeChunks); });
   }
   [[nodiscard]] int num_failed() const { return num_failed_; }
 
@@ -60,15 +61,15 @@ class Cycle {
       }
       place = memory_->place_of(0);
     }
-    Status left = vmm_.unback_showing(base(), kSize, place);
+    Status left = vmm_.unback_showing(base(), kThreeChunks, place);
     if (!left.ok()) {
       ++num_failed_;
       EXPECT_TRUE(is_backed()) << left.message();
-      left = vmm_.unback_showing(base(), kSize, place);
+      left = vmm_.unback_showing(base(), kThreeChunks, place);
     }
     ASSERT_TRUE(left.ok()) << left.message();
-    EXPECT_EQ(is_backed(), vmm_.shows(base(), kSize));
-    if (memory_ != nullptr && !vmm_.shows(base(), kSize)) ++num_failed_;
+    EXPECT_EQ(is_backed(), vmm_.shows(base(), kThreeChunks));
+    if (memory_ != nullptr && !vmm_.shows(base(), kThreeChunks)) ++num_failed_;
   }
   template <typename Body>
   void step(bool is_backed_before, bool is_backed_after, Body body) {
@@ -85,7 +86,7 @@ class Cycle {
   // All of it or, checked too, none.
   [[nodiscard]] bool is_backed() const {
     const bool is_first = fake_.is_accessible(base(), vm::kChunkBytes);
-    for (std::size_t at = 0; at < kSize.to_size(); at += kChunk) {
+    for (std::size_t at = 0; at < kThreeChunks.to_size(); at += kChunk) {
       EXPECT_EQ(fake_.is_accessible(base() + at, vm::kChunkBytes), is_first);
     }
     return is_first;
@@ -94,7 +95,7 @@ class Cycle {
   FakeCudaDriver& fake_;
   vm::CudaVmm& vmm_;
   vm::CudaHostMemory* const memory_;
-  vm::AddressRange range_ = *vmm_.reserve(kSize);
+  vm::AddressRange range_ = *vmm_.reserve(kThreeChunks);
   int num_failed_ = 0;
 };
 
@@ -158,10 +159,10 @@ TEST(CudaFailure, AFullDeviceChangesNothing) {
 
 TEST(CudaFailure, WhatCouldNotBeReleasedIsReleasedWithTheNextMemory) {
   CudaWorld world(kByChunks);
-  const vm::AddressRange range = *world.vmm.reserve(kSize);
-  ASSERT_TRUE(world.vmm.back(range.base(), kSize).ok());
+  const vm::AddressRange range = *world.vmm.reserve(kThreeChunks);
+  ASSERT_TRUE(world.vmm.back(range.base(), kThreeChunks).ok());
   world.fake.fail("release", 2, 1);
-  ASSERT_TRUE(world.vmm.unback(range.base(), kSize).ok()) << "its addresses are free";
+  ASSERT_TRUE(world.vmm.unback(range.base(), kThreeChunks).ok()) << "its addresses are free";
   EXPECT_EQ(world.fake.used(), vm::kChunkBytes * 2);
   ASSERT_TRUE(world.vmm.back(range.base(), vm::kChunkBytes).ok());
   EXPECT_EQ(world.fake.used(), vm::kChunkBytes);
@@ -172,10 +173,10 @@ TEST(CudaFailure, WhatCouldNotBeReleasedIsReleasedAtTheEnd) {
   {
     CudaUser user(kByChunks);
     vm::CudaVmm& vmm = user.vmm;
-    const vm::AddressRange range = *vmm.reserve(kSize);
-    ASSERT_TRUE(vmm.back(range.base(), kSize).ok());
+    const vm::AddressRange range = *vmm.reserve(kThreeChunks);
+    ASSERT_TRUE(vmm.back(range.base(), kThreeChunks).ok());
     fake.fail("release", 1, 2);
-    ASSERT_TRUE(vmm.unback(range.base(), kSize).ok());
+    ASSERT_TRUE(vmm.unback(range.base(), kThreeChunks).ok());
   }
   EXPECT_EQ(fake.leaks(), "");
 }
@@ -183,27 +184,27 @@ TEST(CudaFailure, WhatCouldNotBeReleasedIsReleasedAtTheEnd) {
 // Two failures: no access, and then no unmapping in going back.
 TEST(CudaFailure, WhatCouldNotBeUnmappedIsUnmappedLater) {
   CudaWorld world(kByChunks);
-  const vm::AddressRange range = *world.vmm.reserve(kSize);
+  const vm::AddressRange range = *world.vmm.reserve(kThreeChunks);
   world.fake.fail("set_access");
   world.fake.fail("unmap", 1, 1);
-  EXPECT_EQ(world.vmm.back(range.base(), kSize).code(), StatusCode::kIo);
-  EXPECT_EQ(world.fake.used(), kSize);
+  EXPECT_EQ(world.vmm.back(range.base(), kThreeChunks).code(), StatusCode::kIo);
+  EXPECT_EQ(world.fake.used(), kThreeChunks);
   // The first chunk still cannot be unmapped; the two others can, and are released.
-  const Status status = world.vmm.back(range.base(), kSize);
+  const Status status = world.vmm.back(range.base(), kThreeChunks);
   EXPECT_EQ(status.code(), StatusCode::kIo);
   EXPECT_NE(status.message().find("has not unmapped"), std::string::npos) << status.message();
   EXPECT_EQ(world.fake.used(), vm::kChunkBytes);
-  ASSERT_TRUE(world.vmm.back(range.base(), kSize).ok());
-  EXPECT_EQ(world.fake.used(), kSize);
-  EXPECT_TRUE(world.vmm.unback(range.base(), kSize).ok());
+  ASSERT_TRUE(world.vmm.back(range.base(), kThreeChunks).ok());
+  EXPECT_EQ(world.fake.used(), kThreeChunks);
+  EXPECT_TRUE(world.vmm.unback(range.base(), kThreeChunks).ok());
 }
 
 TEST(CudaFailure, AFailedRestoreIsUndoneAlsoIfTheDeviceSaysNothingMore) {
   CudaWorld world;
-  const vm::AddressRange range = *world.vmm.reserve(kSize);
-  ASSERT_TRUE(world.vmm.back_aside(range.base(), kSize).ok());
+  const vm::AddressRange range = *world.vmm.reserve(kThreeChunks);
+  ASSERT_TRUE(world.vmm.back_aside(range.base(), kThreeChunks).ok());
   world.fake.fail("context_synchronize");
-  world.vmm.unback_aside(range.base(), kSize);
+  world.vmm.unback_aside(range.base(), kThreeChunks);
   EXPECT_EQ(world.fake.used(), Bytes{});
 }
 
@@ -223,7 +224,7 @@ TEST(CudaFailure, NothingIsOnItsWayAfterACopyThatFailed) {
 TEST(CudaFailure, AddressSpaceThatIsRefusedIsAnError) {
   CudaWorld world;
   world.fake.fail("reserve");
-  const Result<vm::AddressRange> range = world.vmm.reserve(kSize);
+  const Result<vm::AddressRange> range = world.vmm.reserve(kThreeChunks);
   ASSERT_FALSE(range.has_value());
   EXPECT_NE(range.error().message().find("reserve 6.0 MiB of address space: CUDA_ERROR"),
             std::string::npos)
