@@ -10,7 +10,7 @@ import gpushare
 
 set_seed(0)
 accelerator = Accelerator(cpu=True, gradient_accumulation_steps=4)
-model = nn.Sequential(nn.Linear(256, 2048), nn.ReLU(), nn.Linear(2048, 256))
+model = nn.Sequential(nn.Linear(256, 8192), nn.ReLU(), nn.Linear(8192, 256))
 optimizer = torch.optim.AdamW(model.parameters())
 loader = DataLoader(TensorDataset(torch.randn(512, 256)), batch_size=32)
 model, optimizer, loader = accelerator.prepare(model, optimizer, loader)

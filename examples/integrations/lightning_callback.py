@@ -19,8 +19,8 @@ class Autoencoder(L.LightningModule):
 
     def __init__(self):
         super().__init__()
-        self.encoder = nn.Sequential(nn.Linear(256, 2048), nn.ReLU(), nn.Linear(2048, 32))
-        self.decoder = nn.Sequential(nn.Linear(32, 2048), nn.ReLU(), nn.Linear(2048, 256))
+        self.encoder = nn.Sequential(nn.Linear(256, 8192), nn.ReLU(), nn.Linear(8192, 32))
+        self.decoder = nn.Sequential(nn.Linear(32, 8192), nn.ReLU(), nn.Linear(8192, 256))
 
     def training_step(self, batch, _index):
         (x,) = batch

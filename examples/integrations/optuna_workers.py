@@ -17,7 +17,7 @@ from optuna.storages.journal import JournalFileBackend
 from torch import nn
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
-WIDTHS = (512, 1024, 1536, 2048)
+WIDTHS = (2048, 4096, 6144, 8192)
 
 
 def objective(trial):

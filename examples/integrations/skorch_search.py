@@ -32,6 +32,6 @@ net = NeuralNetRegressor(
     train_split=None,
     iterator_train__shuffle=False,
 )
-search = GridSearchCV(net, {"module__width": [2048, 4096]}, cv=2, scoring="r2")
+search = GridSearchCV(net, {"module__width": [16384, 32768]}, cv=2, scoring="r2")
 search.fit(x, y)
 print(search.best_params_, search.cv_results_["mean_test_score"].tolist())

@@ -19,10 +19,10 @@ from gpushare.integrations.transformers import GpushareCallback
 set_seed(0)
 config = BertConfig(
     vocab_size=200,
-    hidden_size=128,
+    hidden_size=384,
     num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=512,
+    num_attention_heads=6,
+    intermediate_size=1536,
 )
 data = [
     {"input_ids": torch.randint(200, (64,)), "labels": torch.tensor(number % 2)}

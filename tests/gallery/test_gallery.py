@@ -19,6 +19,8 @@ Coordinator = Callable[..., dict[str, str]]
 
 KILLED_AT_ITS_END = "frameworks/notebook"
 """Its kernel is, so no report of it comes."""
+EXAMPLES_PART = 0.601
+"""The most of what two of an example need together that they run in."""
 KERNEL_PEAKS = [2.0 * outcome.CHUNK_BYTES]
 
 
@@ -40,7 +42,11 @@ def test_alone_and_two_at_once(program: str, coordinator: Coordinator) -> None:
     if program == KILLED_AT_ITS_END:
         peaks = KERNEL_PEAKS
     assert peaks, "no report says what it needed"
-    env = coordinator(capacity=str(outcome.tight_capacity(peaks)), report="0")
+    capacity = outcome.tight_capacity(peaks)
+    part = capacity / sum(2 * peaks)
+    print(f"{program}: peaks {peaks}; two of it in {capacity} bytes, {part:.0%} of the sum")
+    assert part < EXAMPLES_PART or not program.startswith("examples/"), "the documents promise it"
+    env = coordinator(capacity=str(capacity), report="0")
     for run in [outcome.start(program, env) for _ in range(2)]:
         _check(program, run)
 

@@ -1,6 +1,7 @@
-"""Ray Tune under gpushare: each trial is a job, in a budget for one, and gives what it gives alone.
+"""Ray Tune under gpushare: each trial is a job, and gives what it gives alone.
 
-Ray takes half a minute to start, so this is not part of the gallery's daily programs.
+So it is beside another job too, where all of them have less memory than they need together. Ray
+takes half a minute to start, so this is not part of the gallery's daily programs.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +28,38 @@ pytestmark = pytest.mark.skipif(
 
 EXAMPLE = outcome.EXAMPLES / "ray_tune.py"
 NUM_TRIALS = 4
+NUM_AT_ONCE = 2
+"""The example's `num_cpus`."""
+CAPACITY = 40 << 20
+PART = 0.6
+"""The most of the sum of the peaks of all that run at the same time."""
+GPUSHARE = ("-m", "gpushare")
+
+# Trains until its input ends, or for so many steps, and prints each loss.
+OTHER = """
+import sys, threading, time
+import torch
+from torch import nn
+
+torch.manual_seed(1)
+torch.set_num_threads(1)
+model = nn.Sequential(nn.Linear(256, 3072), nn.ReLU(), nn.Linear(3072, 256))
+optimizer = torch.optim.Adam(model.parameters())
+is_over = threading.Event()
+if len(sys.argv) == 1:
+    threading.Thread(target=lambda: (sys.stdin.read(), is_over.set()), daemon=True).start()
+num_left = float(sys.argv[1]) if len(sys.argv) > 1 else float("inf")
+while num_left > 0 and not is_over.is_set():
+    x = torch.randn(64, 256)
+    optimizer.zero_grad()
+    loss = (model(x) - x).square().mean()
+    loss.backward()
+    optimizer.step()
+    print(loss.item().hex(), flush=True)
+    time.sleep(0.05)  # on two cores the trials are to start some day
+    num_left -= 1
+"""
+MOST_COMPARED = 100
 
 
 def _run(command: Sequence[str], env: dict[str, str], folder: Path) -> str:
@@ -32,7 +68,7 @@ def _run(command: Sequence[str], env: dict[str, str], folder: Path) -> str:
         env=job_environment(env | {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}),
         cwd=folder,
         check=True,
-        timeout=200,
+        timeout=400,
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -45,23 +81,63 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> str:
     return _run([str(EXAMPLE)], {"GPUSHARE_DISABLE": "1"}, tmp_path_factory.mktemp("stock"))
 
 
-@pytest.mark.parametrize("way", ["run", "hook"])
-def test_each_trial_is_a_job(
-    coordinator: Callable[..., dict[str, str]], tmp_path: Path, stock: str, way: str
+def _ended(env: dict[str, str], folder: Path) -> list[dict[str, Any]]:
+    jobs: list[dict[str, Any]] = json.loads(
+        _run([*GPUSHARE, "history", "--format", "json"], env, folder)
+    )
+    return jobs
+
+
+@contextmanager
+def _other(env: dict[str, str], folder: Path) -> Iterator[Path]:
+    """The other job, which trains meanwhile; yields the file that it prints to."""
+    (folder / "other.py").write_text(OTHER)
+    printed = folder / "printed"
+    run = ["run", "--name", "other", "--", sys.executable, "other.py"]
+    command = [sys.executable, *GPUSHARE, *run]
+    with printed.open("w") as file:
+        process = subprocess.Popen(
+            command, env=job_environment(env), cwd=folder, stdin=subprocess.PIPE, stdout=file
+        )
+        try:
+            while not printed.read_text() and process.poll() is None:
+                time.sleep(0.05)
+            yield printed
+        finally:
+            process.communicate(timeout=100)
+    assert process.returncode == 0
+
+
+def test_a_hook_makes_each_trial_a_job(
+    coordinator: Callable[..., dict[str, str]], tmp_path: Path, stock: str
 ) -> None:
+    """For a cluster that runs already, and has another environment."""
     # The two largest trials need 18 and 22 MiB.
     env = coordinator(capacity="32MiB", linger="60s")
-    program = EXAMPLE
-    if way == "hook":  # for a cluster that runs already, and has another environment
-        program = tmp_path / "with_hook.py"
-        hook = 'runtime_env={"worker_process_setup_hook": "gpushare.auto.enable"}, '
-        program.write_text(EXAMPLE.read_text().replace("ray.init(", f"ray.init({hook}"))
-        found = _run([str(program)], env, tmp_path)
-    else:
-        run = ["-m", "gpushare", "run", "--group", "sweep", "--", sys.executable]
-        found = _run([*run, str(program)], env, tmp_path)
-    assert found == stock
-    history = ["-m", "gpushare", "history", "--format", "json"]
-    jobs = json.loads(_run(history, env, tmp_path))
-    assert len(jobs) == NUM_TRIALS
-    assert {job["group"] for job in jobs} == {"sweep" if way == "run" else ""}
+    program = tmp_path / "with_hook.py"
+    hook = 'runtime_env={"worker_process_setup_hook": "gpushare.auto.enable"}, '
+    program.write_text(EXAMPLE.read_text().replace("ray.init(", f"ray.init({hook}"))
+    assert _run([str(program)], env, tmp_path) == stock
+    assert [job["group"] for job in _ended(env, tmp_path)] == [""] * NUM_TRIALS
+
+
+def test_trials_beside_another_job_in_less_than_they_need_together(
+    coordinator: Callable[..., dict[str, str]], tmp_path: Path, stock: str
+) -> None:
+    run = [*GPUSHARE, "run", "--group", "sweep", "--", sys.executable, str(EXAMPLE)]
+    env = coordinator(capacity=str(CAPACITY), linger="60s")
+    with _other(env, tmp_path) as printed:
+        assert _run(run, env, tmp_path) == stock
+    jobs = _ended(env, tmp_path)
+    (other,) = (job for job in jobs if job["name"] == "other")
+    trials = sorted(job["peak_bytes"] for job in jobs if job["group"] == "sweep")
+    assert len(trials) == NUM_TRIALS
+    needed = sum(trials[-NUM_AT_ONCE:]) + other["peak_bytes"]
+    print(
+        f"peaks of trials {trials}, of the other job {other['peak_bytes']}: {needed} bytes needed"
+    )
+    assert PART * needed >= CAPACITY
+    assert other["spilled_bytes"] + other["dropped_bytes"] > 0, "the trials were to need its room"
+    losses = printed.read_text().split()[:MOST_COMPARED]
+    alone = _run(["other.py", str(len(losses))], {"GPUSHARE_DISABLE": "1"}, tmp_path)
+    assert losses == alone.split()
