@@ -264,6 +264,28 @@ TEST(GangRows, ARestartedCoordinatorTellsNothingBeforeAllRanksHaveSaidTheirSteps
   EXPECT_EQ(host.order(1).stop_at, 40U);
 }
 
+// A program waited for a line of input between two iterations, and its row kept another gang from
+// starting that was to send the line.
+TEST(GangRows, ARowWhoseRanksAreAllInALongGapIsOver) {
+  Host host = two_gangs();
+  for (const std::uint64_t job : {1U, 2U}) {
+    host.run(job);
+    host.change(job, [](RankReport& r) {
+      r.steps = 3;
+      r.is_in_gap = true;
+    });
+  }
+  const RowOrders waits = host.settle();
+  ASSERT_TRUE(waits.look_at.has_value());
+  host.now = *waits.look_at;
+  host.settle();
+  EXPECT_FALSE(host.order(1).is_open || host.order(2).is_open);  // their devices ask them
+  for (const std::uint64_t job : {1U, 2U})
+    host.change(job, [](RankReport& r) { r.has_lease = r.is_in_gap = false; });
+  host.settle();
+  EXPECT_TRUE(host.order(3).is_open && host.order(4).is_open);
+}
+
 // ---- programs that run at random ----
 
 struct Process {
