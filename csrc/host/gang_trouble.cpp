@@ -8,6 +8,9 @@
 // A rank is away: it has no more input, or saves a file. Nobody waits for it inside an iteration,
 // so the row closes without it.
 //
+// All ranks may be between two iterations for long, since their program waits for a person, say.
+// Then the row closes too, if others want its devices.
+//
 // The coordinator was killed: ranks come back with leases and with the last step that they were
 // told (adopt()).
 //
@@ -49,19 +52,21 @@ void GangRows::adopt(Gang& gang, Nanos now) {
   gang.since = gang.moved_at = now;
 }
 
-// Nothing has moved for long, and a rank is waited for that may not go on.
+// Nothing has moved for long: a rank is waited for that may not go on, or all are between two
+// iterations while others want their devices.
 void GangRows::settle_stuck(const GangName& name, Gang& gang, Nanos now, RowOrders& orders) {
   const bool is_closing = gang.state == State::kClosing;
   const bool is_one_stopped = gang.has([&](const Rank& rank) {
     return rank.seen.wants && (is_closing || rank.steps() >= gang.stop_at);
   });
   const bool is_one_inside = gang.has([&](const Rank& rank) {
-    return rank.seen.has_lease && !rank.seen.is_in_gap && rank.seen.is_known;
+    return (rank.seen.has_lease && !rank.seen.is_in_gap) || !rank.seen.is_known;
   });
   const bool may_come = gang.has([&](const Rank& rank) {
     return rank.seen.wants && !is_closing && rank.steps() < gang.stop_at;
   });
-  if (!is_one_stopped || may_come) return;
+  const bool is_idle = !is_one_inside && !is_closing && is_wanted_by_others(gang);
+  if (may_come || (!is_one_stopped && !is_idle)) return;
   const Nanos due = gang.moved_at + patience(gang.iteration());
   if (now < due) return orders.look_by(due);
   gang.moved_at = now;
@@ -84,7 +89,7 @@ void GangRows::learn(Gang& gang) {
   for (const auto& [job, rank] : gang.ranks)
     if (rank.seen.wants) stopped = std::max(stopped, rank.steps());
   for (auto& [job, rank] : gang.ranks) {
-    if (rank.seen.wants || !rank.seen.has_lease || !rank.seen.is_known) continue;
+    if (!rank.seen.has_lease || rank.seen.is_in_gap || !rank.seen.is_known) continue;
     rank.shift = static_cast<std::int64_t>(stopped) - static_cast<std::int64_t>(rank.seen.steps);
   }
 }

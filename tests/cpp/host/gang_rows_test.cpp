@@ -1,5 +1,4 @@
-// Rows of gangs: single cases, and random runs of programs whose ranks wait for each other in each
-// step, with late reports and crashes.
+// Rows of gangs, case by case. gang_rows_property_test.cpp runs programs at random.
 #include "csrc/host/gang_rows.h"
 
 #include <algorithm>
@@ -9,7 +8,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 namespace gpushare::host {
 namespace {
@@ -264,141 +262,26 @@ TEST(GangRows, ARestartedCoordinatorTellsNothingBeforeAllRanksHaveSaidTheirSteps
   EXPECT_EQ(host.order(1).stop_at, 40U);
 }
 
-// ---- programs that run at random ----
-
-struct Process {
-  RankReport is;  // the truth
-  std::uint64_t to_do = 0;
-  bool is_gone = false;
-  RankOrder order = {};
-};
-
-// The ranks of all programs, and devices that give one lease at a time. A rank ends a step when all
-// of its gang that live are inside one: a crash breaks the program, and its other ranks end.
-class World {
- public:
-  World() : rows_({.devices = {"0", "1", "2"}, .least_slice = millis(30)}) {
-    const int gangs = *rc::gen::inRange(1, 5);
-    std::uint64_t job = 0;
-    for (int gang = 0; gang < gangs; ++gang) {
-      const auto ranks = *rc::gen::inRange<std::uint32_t>(2, 4);
-      for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-        Process process;
-        process.is = rank_of({1, std::to_string(gang)}, ++job, 0);
-        process.is.ranks = ranks;
-        process.to_do = 40;
-        processes_.push_back(process);
-      }
-      spread(processes_.back().is.gang);
-    }
+// A program waited for a line of input between two iterations, and its row kept another gang from
+// starting that was to send the line.
+TEST(GangRows, ARowWhoseRanksAreAllInALongGapIsOver) {
+  Host host = two_gangs();
+  for (const std::uint64_t job : {1U, 2U}) {
+    host.run(job);
+    host.change(job, [](RankReport& r) {
+      r.steps = 3;
+      r.is_in_gap = true;
+    });
   }
-
-  // One of the things that may happen next.
-  void step() {
-    Process& process = processes_.at(*rc::gen::inRange<std::size_t>(0, processes_.size()));
-    switch (*rc::gen::inRange(0, 8)) {
-      case 0: return settle();
-      case 1: return grant(process);
-      case 2: return say(process);
-      case 3: return crash(process);
-      default: return go_on(process);
-    }
-  }
-
-  // Until nothing is left to do. False: it stands still.
-  bool run_out() {
-    for (int turn = 0; turn < 20'000; ++turn) {
-      if (std::all_of(processes_.begin(), processes_.end(),
-                      [](const Process& each) { return each.is_gone; }))
-        return true;
-      for (Process& process : processes_) {
-        grant(process);
-        go_on(process);
-        say(process);
-      }
-      settle();
-      now_ += millis(20);
-    }
-    return false;
-  }
-
- private:
-  // Two ranks of one gang on one device would hold one lease together, which this world has not.
-  void spread(const GangName& gang) {
-    std::size_t device = *rc::gen::inRange<std::size_t>(0, 3);
-    for (Process& each : processes_)
-      if (each.is.gang == gang) each.is.device = device++ % 3;
-  }
-  void say(const Process& process) {
-    if (!process.is_gone) rows_.report(process.is, now_);
-  }
-  void settle() {
-    for (const Process& process : processes_)
-      say(process);
-    const RowOrders orders = rows_.settle(now_);
-    rows_.check_invariants();
-    for (const RankOrder& order : orders.ranks)
-      for (Process& process : processes_)
-        if (process.is.job == order.job) process.order = order;
-    std::map<GangName, std::uint64_t> ends;
-    for (const Process& process : processes_) {
-      if (process.is_gone || !process.order.is_open) continue;
-      const auto [end, is_new] = ends.emplace(process.is.gang, process.order.stop_at);
-      RC_ASSERT(end->second == process.order.stop_at);
-      RC_ASSERT(rows_.row_on(process.is.device) != nullptr);
-      RC_ASSERT(*rows_.row_on(process.is.device) == process.is.gang);
-    }
-  }
-  void grant(Process& process) {
-    if (process.is_gone || !process.is.wants) return;
-    const bool may = process.order.is_free ||
-                     (process.order.is_open && process.is.steps < process.order.stop_at);
-    for (const Process& other : processes_)
-      if (!other.is_gone && other.is.has_lease && other.is.device == process.is.device) return;
-    if (!may) return;
-    process.is.wants = false;
-    process.is.has_lease = true;
-    say(process);
-  }
-  // All that live of its gang are inside the step: they end it.
-  void go_on(Process& process) {
-    if (process.is_gone || !process.is.has_lease) return;
-    std::vector<Process*> gang;
-    for (Process& each : processes_) {
-      if (each.is.gang != process.is.gang) continue;
-      if (each.is_gone) return end(process);  // its collective fails
-      if (each.is.steps < process.is.steps ||
-          (each.is.steps == process.is.steps && !each.is.has_lease))
-        return;
-      gang.push_back(&each);
-    }
-    ++process.is.steps;
-    if (process.is.steps >= process.to_do) return end(process);
-    if (process.order.is_free || process.is.steps < process.order.stop_at) return;
-    process.is.has_lease = false;
-    process.is.wants = true;
-    say(process);
-  }
-  void crash(Process& process) {
-    if (*rc::gen::inRange(0, 30) == 0) end(process);
-  }
-  void end(Process& process) {
-    if (process.is_gone) return;
-    process.is_gone = true;
-    rows_.forget(process.is.job);
-  }
-
-  GangRows rows_;
-  Nanos now_ = seconds(1);
-  std::vector<Process> processes_;
-};
-
-RC_GTEST_PROP(GangRowsProperty, NoTwoRowsOnADeviceAndNobodyWaitsForEver, ()) {
-  World world;
-  const int steps = *rc::gen::inRange(0, 200);
-  for (int i = 0; i < steps; ++i)
-    world.step();
-  RC_ASSERT(world.run_out());
+  const RowOrders waits = host.settle();
+  ASSERT_TRUE(waits.look_at.has_value());
+  host.now = *waits.look_at;
+  host.settle();
+  EXPECT_FALSE(host.order(1).is_open || host.order(2).is_open);  // their devices ask them
+  for (const std::uint64_t job : {1U, 2U})
+    host.change(job, [](RankReport& r) { r.has_lease = r.is_in_gap = false; });
+  host.settle();
+  EXPECT_TRUE(host.order(3).is_open && host.order(4).is_open);
 }
 
 }  // namespace

@@ -99,6 +99,7 @@ TEST(CodecRoundTrip, AnOlderJobsMessagesAreRead) {
   EXPECT_EQ(std::get<Register>(*wish).settings.deadline, Nanos{});
   EXPECT_EQ(std::get<Register>(*wish).settings.share_limit, 0);
   EXPECT_EQ(std::get<Register>(*wish).fingerprint, 0U);
+  EXPECT_FALSE(std::get<Register>(*wish).stop_at.has_value()) << "it cannot stop with a gang";
 }
 
 // An older job reads nothing but its limit, which it cannot do without.

@@ -194,6 +194,17 @@ TEST(LeasePage, StatesThatDoNotExistAreNeitherOpenNorMoved) {
   }
 }
 
+TEST(LeasePage, ARankIsAtItsStopWhenItHasMadeTheAgreedSteps) {
+  PageInState start(word_of(LeaseState::kOpenBusy));
+  start.page.gang_steps = 20;
+  EXPECT_FALSE(is_at_stop(start.page)) << "nothing was agreed";
+  start.page.stop_at = 21;
+  EXPECT_FALSE(is_at_stop(start.page));
+  start.page.gang_steps = 21;
+  EXPECT_TRUE(is_at_stop(start.page));
+  EXPECT_EQ(read_usage(start.page).gang_steps, 21U);
+}
+
 TEST(LeaseState, HasTheNamesOfTheDrawing) {
   EXPECT_STREQ(name_of(LeaseState::kIdle), "kIdle");
   EXPECT_STREQ(name_of(LeaseState::kWanted), "kWanted");
