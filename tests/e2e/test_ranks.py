@@ -44,7 +44,7 @@ def _ranks(env: dict[str, str], *words: str, **how: Any) -> Iterator[Ranks]:
 
 
 def _training(
-    env: dict[str, str], mode: str, store: Path, *, steps: int = 100
+    env: dict[str, str], mode: str, store: Path, *, steps: int = 150
 ) -> AbstractContextManager[Ranks]:
     """That of the benchmark; its ranks find each other by a file."""
     flags = ["--mode", mode, "--steps", str(steps), "--init", f"file://{store}"]
