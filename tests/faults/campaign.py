@@ -43,7 +43,7 @@ VARIED = {
     "lanes": ("on", "on", "off"),
     "host_ram_budget": ("0", "16MiB", "1GiB"),
     "idle_spill": ("10s", "0.2s"),
-    "devices": ("", "", "cpu:0=20MiB,cpu:1=20MiB"),
+    "devices": ("", "", "cpu:0=24MiB,cpu:1=24MiB"),
 }
 """Settings that are drawn once a campaign."""
 GRACE_SECONDS = 25.0
