@@ -170,7 +170,7 @@ def _generate(
     try:
         output.write_text(text)
     except OSError as error:
-        raise typer.BadParameter(f"cannot write {output}: {error}") from error
+        raise typer.BadParameter(f"cannot write {output}: {error.strerror or error}") from error
 
 
 def _show(
