@@ -139,6 +139,12 @@ def test_a_trace_is_needed(tmp_path: Path) -> None:
     assert "missing.csv: No such file or directory. See" in ended.stderr
 
 
+def test_a_folder_that_is_missing_is_said(tmp_path: Path) -> None:
+    ended = _simulate("--generate", "salus", "--output", str(tmp_path / "no" / "made.csv"))
+    assert ended.returncode == 2
+    assert "made.csv: No such file or directory. See" in ended.stderr
+
+
 def test_a_generated_trace_can_be_simulated(tmp_path: Path) -> None:
     path = tmp_path / "made.csv"
     made = _simulate("--generate", "salus", "--jobs", "20", "--seed", "7", "--output", str(path))

@@ -227,6 +227,7 @@ def test_a_named_file_is_the_only_one_and_must_exist(tmp_path):
         ("[coordinator]\nmax_wait = false\n", "coordinator.max_wait: bad value False"),
         ("[job]\nweight = true\n", "job.weight: bad value True"),
         ("not toml", "bad.toml: "),
+        ("\udcb1", "bad.toml: it is no text in UTF-8, so it is no file of settings"),
         ("a = " + 2000 * "[" + 2000 * "]", "it is nested too deeply"),
         ("[job]\nweight = 1" + 400 * "0", "job.weight: bad value 1000"),
         pytest.param(
@@ -245,7 +246,7 @@ def test_a_named_file_is_the_only_one_and_must_exist(tmp_path):
 )
 def test_refuses_a_bad_file_naming_it(tmp_path, text, said):
     path = tmp_path / "bad.toml"
-    path.write_text(text)
+    path.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(ConfigError) as caught:
         load({"GPUSHARE_CONFIG": str(path)})
     assert str(path) in str(caught.value)

@@ -128,6 +128,7 @@ def test_merging_puts_all_on_the_clock_of_the_recorded_trace(tmp_path: Path) -> 
     ("text", "said"),
     [
         ("{", "is no JSON: "),
+        ("\udcb1", "is no JSON: it is no text in UTF-8\n"),
         ("[]", "is no trace: it has no list of traceEvents"),
         ('{"traceEvents": [], "baseTimeNanoseconds": "x"}', "baseTimeNanoseconds is no whole"),
         pytest.param(

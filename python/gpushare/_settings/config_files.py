@@ -73,7 +73,9 @@ def _parse_toml(content: bytes, path: str) -> dict[str, Any]:
         import tomli as tomllib
     try:
         return tomllib.loads(content.decode())
-    except ValueError as error:  # both kinds: not TOML, not UTF-8
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: it is no text in UTF-8, so it is no file of settings") from None
+    except ValueError as error:
         raise ConfigError(f"{path}: {error}") from None
     except RecursionError:
         raise ConfigError(f"{path}: it is nested too deeply") from None

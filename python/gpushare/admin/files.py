@@ -62,7 +62,7 @@ class Tree:
         try:
             return None if content is None else content.decode()
         except UnicodeDecodeError as error:
-            raise NoTextError(f"{self.at(path)} is no text in UTF-8: {error}") from error
+            raise NoTextError(f"{self.at(path)} is no text in UTF-8") from error
 
     def read_record(self) -> Record | None:
         """Returns what was installed; None if nothing was.

@@ -233,7 +233,7 @@ def _write(output: Path, text: str) -> None:
     try:
         output.write_text(text)
     except OSError as error:
-        raise typer.BadParameter(f"cannot write {output}: {error}") from error
+        raise typer.BadParameter(f"cannot write {output}: {error.strerror or error}") from error
 
 
 def _generate(

@@ -60,7 +60,7 @@ def draw(reports: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
                 paths.append(folder / f"{name}.{form}")
                 figure.savefig(paths[-1])
     except OSError as error:
-        raise GpushareError(f"cannot write plots to {folder}: {error}") from error
+        raise GpushareError(f"cannot write plots to {folder}: {error.strerror or error}") from error
     return paths
 
 

@@ -69,6 +69,8 @@ def _read_json(path: Path) -> Part:
         content = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
     except OSError as error:
         raise GpushareError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise GpushareError(f"{path} is no JSON: it is no text in UTF-8") from error
     except (EOFError, ValueError, RecursionError, zlib.error) as error:
         raise GpushareError(f"{path} is no JSON: {error}") from error
     if not isinstance(content, dict) or not isinstance(content.get("traceEvents"), list):
