@@ -71,7 +71,8 @@ std::size_t RamSlab::num_together(SlotId first, std::size_t most) {
 std::optional<HostPlace> RamSlab::place_of(SlotId slot) {
   MutexLock lock(mu_);
   const HostPlace place = memory().place_of(slot.value);
-  if (place.fd < 0) return std::nullopt;
+  // Of no file and not the driver's: the program has closed the file (memfd_memory.cpp).
+  if (place.fd < 0 && place.memory == nullptr) return std::nullopt;
   return place;
 }
 
