@@ -175,7 +175,7 @@ def test_handlers_run_in_the_gate_and_the_programs_own_descriptor_is_told(
     env = coordinator()
     with JobProcess(command=[sys.executable, "-c", HANDLER], env=env) as job:
         job.say()
-        wait_until(lambda: "was paused by user" in job.errors())
+        wait_until(lambda: "is paused by user" in job.errors())
         job.process.send_signal(signal.SIGUSR1)
         assert job.say() == {"handled": signal.SIGUSR1}
         job.process.send_signal(signal.SIGINT)
@@ -186,8 +186,8 @@ def test_a_paused_job_says_so_and_ends_with_ctrl_c(coordinator: Coordinator) -> 
     env = coordinator()
     with JobProcess(command=[sys.executable, "-c", WAITER], env=env) as job:
         job.say()
-        wait_until(lambda: "was paused by user" in job.errors())
-        assert "waiting for 5 s: was paused by user" in job.errors()
+        wait_until(lambda: "is paused by user" in job.errors())
+        assert "waiting for 5 s: is paused by user" in job.errors()
         job.process.send_signal(signal.SIGINT)
         assert job.process.wait(PATIENCE_SECONDS) == -signal.SIGINT
         assert "KeyboardInterrupt" in job.errors()

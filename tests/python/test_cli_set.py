@@ -57,6 +57,8 @@ def test_all_of_it_goes_in_one_request(tmp_path: Path) -> None:
         (("--weight", "0"), "weight: 0.0; allowed"),
         (("--deadline", "soon"), "deadline: 'soon'; allowed"),
         (("--deadline", "50"), "deadline: '50'; say 50ms or 50s"),
+        (("--memory-limit", "2"), "memory_limit: '2'; say 2GiB or 2MiB (2 bytes are 2B)"),
+        (("vit", "--weight", "2"), "set takes one job or @GROUP, not vit too"),
         (("--policy", "soon"), "policy soon: allowed: fair, rr"),
         (("--share-limit", "2"), "share_limit: '2'; allowed"),
     ],

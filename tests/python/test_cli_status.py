@@ -154,7 +154,7 @@ def test_processes_that_cannot_be_looked_at_are_said(count: int, said: str) -> N
 
 def test_users_in_the_coordinators_words_get_their_names() -> None:
     report = make_report()
-    text = "was paused by user 0 4 s ago; of user 4000001 and user 99999999999"
+    text = "is paused by user 0, for 4 s now; of user 4000001 and user 99999999999"
     report["devices"][0]["jobs"][1]["explain"] = text
     assert f"5 {text.replace('user 0', 'user root')}" in render_report(report)
 

@@ -87,11 +87,11 @@ def test_a_job_that_starts_may_have_the_name_later(tmp_path: Path) -> None:
 
 def test_a_state_is_said_once() -> None:
     answer = {
-        "job": 5, "name": "gpt", "state": "paused", "explain": "was paused by user root",
+        "job": 5, "name": "gpt", "state": "paused", "explain": "is paused by user root",
         "reason": "ask: paused by user root", "now": [], "order": [], "changes": [],
     }  # fmt: skip
     first = plain(why_lines(answer, None)).splitlines()[0]
-    assert first == "job 5 (gpt) was paused by user root"
+    assert first == "job 5 (gpt) is paused by user root"
 
 
 def test_a_group_is_no_job(tmp_path: Path) -> None:

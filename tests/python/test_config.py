@@ -96,7 +96,7 @@ def test_reads_the_environment(name, text, field, value):
 
 
 BAD = [
-    ("TRANSFER_BUDGET", "500"),
+    ("TRANSFER_BUDGET", "500B"),
     ("TRANSFER_BUDGET", "-1"),
     ("IDLE_SPILL", "0"),
     ("SOCKET", "relative/sock"),
@@ -111,7 +111,7 @@ BAD = [
     ("SWITCH_LOSS", "0.6"),
     ("MEMORY_WAIT", "-1"),
     ("MIN_QUANTUM", "soon"),
-    ("CAPACITY", "1"),
+    ("CAPACITY", "1B"),
     ("CAPACITY", "much"),
     ("HOST_BUDGET", "1KiB"),
     ("SPILL_DIR", "here"),

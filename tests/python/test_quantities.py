@@ -19,7 +19,7 @@ from gpushare._settings.quantities import MissingUnitError, parse_bytes, parse_n
         ("1.5G", 3 << 29),
         ("64k", 64 << 10),
         ("1tb", 10**12),
-        ("1e3", 1000),
+        ("2e6", 2000000),
         (" 7 B ", 7),
     ],
 )
@@ -30,6 +30,12 @@ def test_reads_sizes_as_the_daemon_does(text, size):
 @pytest.mark.parametrize("text", ["", "GiB", "-1", "1 XB", "2GiBB", "1,5G", "nan", "inf", "1e30 G"])
 def test_refuses_what_is_no_size(text):
     with pytest.raises(ValueError, match="is n"):
+        parse_bytes(text)
+
+
+@pytest.mark.parametrize("text", ["2", " 2 ", "0.5", "1048575"])
+def test_a_small_size_without_a_unit_is_refused_and_what_it_may_mean_is_said(text):
+    with pytest.raises(MissingUnitError, match=f"^say {text.strip()}GiB or {text.strip()}MiB "):
         parse_bytes(text)
 
 
@@ -68,7 +74,7 @@ def test_refuses_what_is_no_finite_number(text):
         parse_number(text)
 
 
-@given(st.integers(min_value=0, max_value=2**53))
+@given(st.integers(min_value=1 << 20, max_value=2**53))
 def test_a_size_in_bytes_is_itself(size):
     assert parse_bytes(size) == parse_bytes(f"{size}") == parse_bytes(f"{size} B") == size
 

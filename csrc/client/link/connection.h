@@ -32,6 +32,8 @@ class Connection {
   [[nodiscard]] bool is_open() const { return socket_.is_valid(); }
   // -1 when closed.
   [[nodiscard]] int fd() const { return socket_.get(); }
+  // The program has closed its descriptor.
+  [[nodiscard]] bool is_lost() const { return socket_.is_lost(); }
   [[nodiscard]] bool has_unsent() const { return !unsent_.empty(); }
   void close();
   // Ends the conversation, but keeps the descriptor for whoever polls it: receive then says closed.

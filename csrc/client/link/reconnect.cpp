@@ -39,6 +39,12 @@ std::string folder_of_peer(int socket) {
 void Runtime::Impl::lose_connection(const Status& why) {
   MutexLock lock(mu_);
   if (!link_.is_attached()) return;
+  if (link_.connection().is_lost()) {
+    log::warn(
+        "this program has closed files that gpushare had open (os.closerange, or a library that "
+        "makes daemons). The job connects again and goes on. Closing files before import torch "
+        "avoids that");
+  }
   log::info("job {} lost its coordinator: {}", link_.job().value, why.message());
   const std::string folder = folder_of_peer(link_.connection().fd());
   const bool is_of_service = !folder.empty() && folder != folder_of(config_.socket_paths.back());

@@ -40,13 +40,15 @@ void WakeableThread::wake() const {
 
 bool WakeableThread::pause(int socket, bool wants_write, std::optional<Nanos> timeout) const {
   constexpr std::int64_t kNanosInSecond = 1'000'000'000;
+  // The program may have closed the eventfd: then nobody can wake this thread.
+  constexpr Nanos kUntilLooked = seconds(1);
   const auto events = static_cast<short>(wants_write ? POLLIN | POLLOUT : POLLIN);
   std::array<pollfd, 2> entries{{{.fd = socket, .events = events, .revents = 0},
                                  {.fd = wake_.get(), .events = POLLIN, .revents = 0}}};
-  const std::int64_t ns = std::max<std::int64_t>(timeout.value_or(Nanos{0}).value(), 0);
+  const std::int64_t ns = std::max<std::int64_t>(timeout.value_or(kUntilLooked).value(), 0);
   const timespec wait{.tv_sec = ns / kNanosInSecond, .tv_nsec = ns % kNanosInSecond};
   // An error is a signal at most, and the caller looks again anyway.
-  ::ppoll(entries.data(), entries.size(), timeout.has_value() ? &wait : nullptr, nullptr);
+  ::ppoll(entries.data(), entries.size(), &wait, nullptr);
   std::uint64_t ignored = 0;
   while (::read(wake_.get(), &ignored, sizeof(ignored)) > 0) {
   }

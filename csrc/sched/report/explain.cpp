@@ -99,7 +99,7 @@ std::string explain_line(const Table& table, const Job& job, Nanos now) {
 }
 
 std::string pause_text(const Job& job, Nanos now) {
-  return fmt::format("was paused by user {} {} ago; to go on: gpushare resume {}",
+  return fmt::format("is paused by user {}, for {} now; to go on: gpushare resume {}",
                      *job.settings.paused_by, to_string(now - job.settings.paused_at),
                      job.id.value);
 }

@@ -18,6 +18,8 @@
 // a stray access nor by the kernel's huge page thread, whose unit is a chunk.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -65,6 +67,7 @@ class HostVmm final : public Vmm {
   struct Shared {
     int file = -1;
     Bytes offset;
+    ino_t inode = 0;  // of the file: the program may have closed its number and used it anew
   };
 
   [[nodiscard]] bool is_shared(const std::byte* address) const;

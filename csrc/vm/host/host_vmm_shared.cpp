@@ -6,6 +6,7 @@
 // Each function changes the mapping first, since that is what can fail; the books follow.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -46,6 +47,12 @@ Status reserve_again(const char* verb, std::byte* address, Bytes size) {
   return {};
 }
 
+// 0: it is no open file.
+ino_t inode_of(int file) {
+  struct stat now{};
+  return ::fstat(file, &now) == 0 ? now.st_ino : 0;
+}
+
 }  // namespace
 
 // Asked for the first chunk of a range. A range is of a file as a whole or not at all.
@@ -81,10 +88,11 @@ Status HostVmm::map_shared(std::byte* address, Bytes size, int file, Bytes offse
     }
     return {status.code(), fmt::format("map {} of a lane: {}", to_string(size), status.message())};
   }
+  const ino_t inode = inode_of(file);
   MutexLock lock(mu_);
   shown_.remove(address, size);
   for (std::size_t at = 0; at < size.to_size(); at += kChunkBytes.to_size()) {
-    shared_[address + at] = {file, offset + Bytes{static_cast<std::int64_t>(at)}};
+    shared_[address + at] = {file, offset + Bytes{static_cast<std::int64_t>(at)}, inode};
   }
   return {};
 }
@@ -117,9 +125,11 @@ Status HostVmm::release_files(std::byte* address, Bytes size) {
   const auto last = shared_.lower_bound(address + size.to_size());
   Status status;
   for (auto chunk = first; chunk != last; ++chunk) {
-    const auto& [file, offset] = chunk->second;
-    if (::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset.value(),
-                    kChunkBytes.value()) != 0) {
+    const auto& [file, offset, inode] = chunk->second;
+    if (inode_of(file) != inode) {
+      status = {StatusCode::kIo, "the program has closed the lane's file"};
+    } else if (::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset.value(),
+                           kChunkBytes.value()) != 0) {
       status = errno_status(fmt::format("give back {} of a lane", to_string(kChunkBytes)));
     }
   }

@@ -124,7 +124,9 @@ void FileSlab::give_back(SlotId slot) {
 }
 
 std::optional<HostPlace> FileSlab::place_of(SlotId slot) {
-  return HostPlace{fd_.get(), offset_of(slot)};
+  const int fd = fd_.get();
+  if (fd < 0) return std::nullopt;
+  return HostPlace{fd, offset_of(slot)};
 }
 
 // Asked anew for each part of a copy: one that ended early may go on at an address that is not

@@ -27,12 +27,14 @@ constexpr std::uint32_t kChunksPerPinning = 8;  // 16 MiB: as much as is copied 
 
 Bytes size_of(std::uint32_t num_chunks) { return kChunkBytes * std::int64_t{num_chunks}; }
 
-}  // namespace
-
 // A memfd and not anonymous memory, so that a slot can be mapped a second time, at the addresses
 // whose bytes it has.
+UniqueFd make_file() { return UniqueFd(::memfd_create("gpushare-host-slab", MFD_CLOEXEC)); }
+
+}  // namespace
+
 Result<std::unique_ptr<HostMemory>> MemfdMemory::create(HostPinner* pinner) {
-  UniqueFd fd(::memfd_create("gpushare-host-slab", MFD_CLOEXEC));
+  UniqueFd fd = make_file();
   if (!fd.is_valid()) return fail(errno_status("memfd_create for the host tier"));
   return std::unique_ptr<HostMemory>(new MemfdMemory(std::move(fd), pinner));
 }
@@ -48,8 +50,13 @@ MemfdMemory::~MemfdMemory() {
 }
 
 // If the mapping fails the file stays longer than what is mapped; the next try sets the same
-// length.
+// length. If the program has closed the file, a new one has the extents from here on, at the
+// offsets that they would have had. Those before stay mapped, and cannot be shown anywhere else.
 Status MemfdMemory::grow() {
+  if (!fd_.is_valid()) {
+    fd_ = make_file();
+    first_extent_ = extents_.size();
+  }
   const auto length = static_cast<off_t>((extents_.size() + 1) * kExtentBytes.to_size());
   if (::ftruncate(fd_.get(), length) != 0) return errno_status("grow the host tier's memfd");
   void* const extent =
@@ -103,7 +110,9 @@ std::uint32_t MemfdMemory::end_of_copy(std::uint32_t chunk) const {
 }
 
 HostPlace MemfdMemory::place_of(std::uint32_t chunk) const {
-  return {.fd = fd_.get(), .offset = std::int64_t{chunk} * kChunkBytes.value()};
+  MutexLock lock(mu_);
+  const bool is_in_file = chunk / kExtentChunks >= first_extent_;
+  return {.fd = is_in_file ? fd_.get() : -1, .offset = std::int64_t{chunk} * kChunkBytes.value()};
 }
 
 }  // namespace gpushare::vm

@@ -7,6 +7,7 @@
 // With a pinner chunks are pinned some at a time, and stay so: pinning takes longer than the copy.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -39,14 +40,15 @@ class MemfdMemory final : public HostMemory {
     bool is_pinned;
   };
 
-  MemfdMemory(UniqueFd fd, HostPinner* pinner) : fd_(std::move(fd)), pinner_(pinner) {}
+  MemfdMemory(UniqueFd fd, HostPinner* pinner) : pinner_(pinner), fd_(std::move(fd)) {}
   Status grow() GS_REQUIRES(mu_);
   void pin_from(std::uint32_t chunk, std::int64_t most) GS_REQUIRES(mu_);
   [[nodiscard]] std::byte* locate(std::uint32_t chunk) const GS_REQUIRES(mu_);
 
-  const UniqueFd fd_;
   HostPinner* const pinner_;
   mutable Mutex mu_;
+  UniqueFd fd_ GS_GUARDED_BY(mu_);
+  std::size_t first_extent_ GS_GUARDED_BY(mu_) = 0;  // that fd_ has: the program closed it before
   std::vector<std::byte*> extents_ GS_GUARDED_BY(mu_);
   bool has_warned_ GS_GUARDED_BY(mu_) = false;
   std::vector<Pinned> pinned_ GS_GUARDED_BY(mu_);  // by chunk, without gaps

@@ -70,7 +70,10 @@ std::size_t RamSlab::num_together(SlotId first, std::size_t most) {
 // Where the bytes lie in the memory that the pinner has made; for a memfd, in its file.
 std::optional<HostPlace> RamSlab::place_of(SlotId slot) {
   MutexLock lock(mu_);
-  return memory().place_of(slot.value);
+  const HostPlace place = memory().place_of(slot.value);
+  // Of no file and not the driver's: the program has closed the file (memfd_memory.cpp).
+  if (place.fd < 0 && place.memory == nullptr) return std::nullopt;
+  return place;
 }
 
 // Past the processor's caches: spilled bytes are not looked at soon, and would push out what the

@@ -15,6 +15,7 @@ _SECONDS = {
     "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0,
 }  # fmt: skip
 _MOST_BYTES = 9e18
+_LEAST_BYTES_WITHOUT_UNIT = 1 << 20
 _MOST_SECONDS = 1e9
 _MOST_DIGITS = 18
 """All numbers of so many digits fit into 63 bits, which messages and databases hold."""
@@ -29,24 +30,29 @@ def is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
+class MissingUnitError(ValueError):
+    """A time, or a small size, was written without its unit; the text says how to write it."""
+
+
 def parse_bytes(text: str | int) -> int:
     """Returns the number of bytes that a text such as "2GiB", "512 MB" or "1048576" names.
 
     Args:
         text: A number with a unit, or a number of bytes. "KB" is 1,000 bytes, "K" and "KiB" 1,024.
+            Whoever writes less than 1 MiB without a unit has forgotten it.
 
     Raises:
+        MissingUnitError: The text is a number below 1 MiB without a unit, and not 0.
         ValueError: It is no size, negative, or too large.
     """
     factor, amount = _split(str(text), _BYTES, 'a size like "2GiB", "512 MiB" or "1048576"')
+    if isinstance(text, str) and is_without_unit(text) and amount < _LEAST_BYTES_WITHOUT_UNIT:
+        number = text.strip()
+        raise MissingUnitError(f"say {number}GiB or {number}MiB ({number} bytes are {number}B)")
     size = amount * factor
     if size > _MOST_BYTES:
         raise ValueError(f"{text!r} is no size: at most 9e18 bytes")
     return int(size)
-
-
-class MissingUnitError(ValueError):
-    """A time was written without its unit; the text says how to write it."""
 
 
 def parse_seconds(text: str | float) -> float:

@@ -44,6 +44,11 @@ COMMANDS = (
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 """typer has it from the package click, or from a copy of its own, and does not export it."""
 
+_EXTRA_ARGUMENTS = "Got unexpected extra argument"
+"""How typer's text begins when there are too many."""
+_OF_ONE_JOB = dict.fromkeys(("pause", "resume", "set"), " or @GROUP") | {"why": ""}
+"""Commands about one job, and what else they take in its place."""
+
 
 def make_app(commands: tuple[str, ...] = COMMANDS) -> typer.Typer:
     """Builds the command line with some of the subcommands.
@@ -117,6 +122,9 @@ def _usage_text(error: Any, asked: str) -> str:
         text = error.format_message().replace(": Value error, ", ": ")
     if not text:
         return ""
+    if text.startswith(_EXTRA_ARGUMENTS) and asked in _OF_ONE_JOB:
+        extra = text.rpartition("(")[2].rstrip(").")
+        text = f"{asked} takes one job{_OF_ONE_JOB[asked]}, not {extra} too"
     command = error.ctx.command_path if error.ctx else f"gpushare {asked}"
     end = "" if text.endswith((".", "?")) else "."
     return f"{printable(' '.join(text.split()))}{end} See: {command} --help"
