@@ -42,6 +42,7 @@ MESSAGES: dict[str, Message] = {
         "device_total_bytes": 0,
         "device_free_bytes": 0,
         "device_piece_bytes": 2 << 20,
+        "program": "",
     },
     "register": {
         **ADDRESS,
