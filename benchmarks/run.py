@@ -39,6 +39,7 @@ NAMES = (
     "thrash",
     "gaps",
     "ranks",
+    "gang",
     "placement",
     "floods",
     "top",

@@ -281,6 +281,13 @@ Nanos GangRows::Gang::iteration() const {
   return longest;
 }
 
+Nanos GangRows::Gang::gap() const {
+  Nanos longest;
+  for (const auto& [job, rank] : ranks)
+    longest = std::max(longest, rank.seen.gap);
+  return longest;
+}
+
 std::uint64_t GangRows::Gang::most_steps() const {
   std::uint64_t most = 0;
   for (const auto& [job, rank] : ranks)

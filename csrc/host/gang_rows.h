@@ -48,6 +48,7 @@ struct RankReport {
   bool is_held_back = false;  // paused, suspended or lost: it gets no lease
   Nanos iteration = {};       // how long one takes; 0: unknown
   Nanos switching = {};       // what its last switch cost: until its memory was back
+  Nanos gap = {};             // how long it usually is between two iterations; 0: unknown
   bool operator==(const RankReport&) const = default;
 };
 
@@ -119,6 +120,7 @@ class GangRows {
     [[nodiscard]] bool has(const Is& is) const {
       return std::any_of(ranks.begin(), ranks.end(), [&](const auto& r) { return is(r.second); });
     }
+    [[nodiscard]] Nanos gap() const;        // the longest usual one
     [[nodiscard]] Nanos iteration() const;  // of its slowest rank; 0: unknown
     [[nodiscard]] std::uint64_t most_steps() const;
   };

@@ -31,8 +31,13 @@ namespace {
 // iterations, and no less than the time.
 constexpr std::int64_t kStuckIterations = 10;
 constexpr Nanos kStuck = seconds(2);
+// A gap of which nothing is known.
+constexpr Nanos kIdle = millis(20);
 
 Nanos patience(Nanos iteration) { return std::max(iteration * kStuckIterations, kStuck); }
+
+// The usual gaps are left to a row, though others wait, as they are to a single job.
+Nanos idle_patience(Nanos gap) { return std::max(gap + gap / 4, kIdle); }
 
 }  // namespace
 
@@ -65,9 +70,12 @@ void GangRows::settle_stuck(const GangName& name, Gang& gang, Nanos now, RowOrde
   const bool may_come = gang.has([&](const Rank& rank) {
     return rank.seen.wants && !is_closing && rank.steps() < gang.stop_at;
   });
-  const bool is_idle = !is_one_inside && !is_closing && is_wanted_by_others(gang);
-  if (may_come || (!is_one_stopped && !is_idle)) return;
-  const Nanos due = gang.moved_at + patience(gang.iteration());
+  const bool may_idle = !is_one_stopped && !is_closing && is_wanted_by_others(gang);
+  if (may_come || (!is_one_stopped && !may_idle)) return;
+  // A row in which all goes on is looked at again and again: an idle one says nothing.
+  if (may_idle && is_one_inside) return orders.look_by(now + idle_patience(gang.gap()));
+  const Nanos due =
+      gang.moved_at + (may_idle ? idle_patience(gang.gap()) : patience(gang.iteration()));
   if (now < due) return orders.look_by(due);
   gang.moved_at = now;
   if (!is_one_inside) {

@@ -133,6 +133,7 @@ host::RankReport Server::Impl::report_of(const JobEntry& entry) const {
   report.is_in_gap = usage.is_in_gap;
   report.iteration = usage.phases.training.usual;
   report.switching = usage.stall;
+  report.gap = std::max(usage.gap.usual, usage.gap.mean);
   return report;
 }
 
