@@ -84,6 +84,8 @@ def test_any_text_is_a_size_or_a_value_error(text):
     said = ""
     try:
         assert parse_bytes(text) >= 0
+    except MissingUnitError as error:
+        assert text.strip() in str(error)
     except ValueError as error:
         said = str(error)
     assert not said or repr(text) in said
