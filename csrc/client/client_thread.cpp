@@ -189,6 +189,7 @@ IdleObservation Runtime::Impl::observe_lease() {
     // Read without the lock: many files are read for it.
     seen.cpu = cpu_of_process_tree();
     seen.awaits_input = awaits_input(fast_.iterating_thread());
+    seen.is_runnable = seen.is_program_waiting && has_runnable_thread();
   }
   return seen;
 }

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -66,6 +67,21 @@ Nanos cpu_of_process_tree() {
   for (const pid_t process : descendants)
     sum += read_process_stat(process).value_or(ProcessStat{}).cpu;
   return sum;
+}
+
+// A thread's state is the letter behind its name, which is in parentheses and may have some itself.
+bool has_runnable_thread() {
+  const std::unique_ptr<DIR, int (*)(DIR*)> threads(::opendir("/proc/self/task"), &::closedir);
+  if (!threads) return false;
+  const std::string own = std::to_string(::gettid());
+  const dirent* thread = nullptr;
+  for (int num = 0; num < kMostThreads && (thread = ::readdir(threads.get())) != nullptr; ++num) {
+    if (thread->d_name == own) continue;
+    const std::string line = first_line(fmt::format("/proc/self/task/{}/stat", thread->d_name));
+    const std::size_t name_end = line.rfind(") ");
+    if (name_end != std::string::npos && line.substr(name_end + 2, 1) == "R") return true;
+  }
+  return false;
 }
 
 bool awaits_input(pid_t thread) {

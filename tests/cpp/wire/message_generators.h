@@ -83,7 +83,8 @@ inline Hello draw_hello() {
           .lane_slots = draw_slots(),
           .device_total = draw_bytes(),
           .device_free = draw_bytes(),
-          .device_piece = draw_bytes()};
+          .device_piece = draw_bytes(),
+          .program = draw_string()};
 }
 
 template <typename T>

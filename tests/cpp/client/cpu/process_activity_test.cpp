@@ -39,6 +39,18 @@ TEST(ProcessActivity, ChildrenCountWhileTheyLiveAndAfterwards) {
   EXPECT_GE(cpu_of_process_tree() - before, kWork);
 }
 
+TEST(ProcessActivity, AThreadThatSpinsIsRunnableAndOneThatSleepsIsNot) {
+  EXPECT_FALSE(has_runnable_thread());
+  std::atomic<bool> is_over = false;
+  std::thread spins([&] {
+    while (!is_over) {
+    }
+  });
+  EXPECT_TRUE(has_runnable_thread());
+  is_over = true;
+  spins.join();
+}
+
 TEST(ProcessActivity, OnlyWaitsForAPersonOrAnEventAreWaitsForInput) {
   const auto line = [](long call, const char* first) {
     return fmt::format("{} {} 0x7f0 0x80 0x0 0x0 0x0 0x7ffc 0x7f12", call, first);

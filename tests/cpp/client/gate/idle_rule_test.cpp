@@ -48,6 +48,10 @@ IdleObservation for_program(IdleObservation seen) {
   seen.is_program_waiting = true;
   return seen;
 }
+IdleObservation runnable(IdleObservation seen) {
+  seen.is_runnable = true;
+  return seen;
+}
 IdleObservation not_wanted(IdleObservation seen) {
   seen.is_wanted = false;
   return seen;
@@ -103,6 +107,11 @@ std::vector<Case> cases() {
        {{for_program(wanted_at(0)), false},
         {for_program(wanted_at(49)), false},
         {for_program(wanted_at(50)), true}}},
+      {"AThreadThatGetsNoProcessorIsNoWaitForTheOwnProgram",
+       {{for_program(wanted_at(0)), false},
+        {runnable(for_program(wanted_at(50))), false},
+        {for_program(wanted_at(75)), false},
+        {for_program(wanted_at(100)), true}}},
       {"WorkIsNoWaitForTheOwnProgram",
        {{for_program(wanted_at(0)), false},
         {with_operations(for_program(wanted_at(25)), 1), false},
