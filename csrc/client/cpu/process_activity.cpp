@@ -76,7 +76,7 @@ bool has_runnable_thread() {
   const std::string own = std::to_string(::gettid());
   const dirent* thread = nullptr;
   for (int num = 0; num < kMostThreads && (thread = ::readdir(threads.get())) != nullptr; ++num) {
-    if (thread->d_name == own) continue;
+    if (thread->d_name == own || thread->d_name[0] == '.') continue;  // ".." is the whole process
     const std::string line = first_line(fmt::format("/proc/self/task/{}/stat", thread->d_name));
     const std::size_t name_end = line.rfind(") ");
     if (name_end != std::string::npos && line.substr(name_end + 2, 1) == "R") return true;
