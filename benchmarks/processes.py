@@ -158,6 +158,8 @@ def job_environment(env: dict[str, str] | None) -> dict[str, str]:
     GPUSHARE_PACKAGE names another folder that holds the package, built for another torch.
     """
     environment = {**os.environ, "GPUSHARE_REPORT": "0", **(env or {})}
+    # Jobs that were started from here by chance are no processes of one program.
+    environment.pop("GPUSHARE_PROGRAM", None)
     path = [str(ROOT), _package_folder(environment), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(p for p in path if p)
     return environment

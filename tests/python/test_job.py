@@ -165,6 +165,7 @@ def test_a_wrong_keyword_of_the_module_installs_nothing(run_forked, change, says
         "daemon_args": [],
         "command": "test",
         "version": "0",
+        "program": "",
         "log_level": "error",
         "connect_timeout_seconds": 1.0,
         "idle_rule_seconds": 1.0,
