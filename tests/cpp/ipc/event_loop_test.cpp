@@ -142,7 +142,10 @@ TEST(EventLoop, TriesAWatchAgainWhoseWaitHasFailed) {
   loop->post([&] { loop->post([&] { loop->stop(); }); });
   loop->run();
   EXPECT_EQ(calls, 0) << "the wait has failed";
-  ASSERT_EQ(::dup3(event.get(), file.get(), O_CLOEXEC), file.get());
+  // From now on the number is another file's, which `file` neither uses nor closes.
+  const int number = file.get();
+  ASSERT_EQ(::dup3(event.get(), number, O_CLOEXEC), number);
+  const UniqueFd taken(number);
   loop->run();
   EXPECT_EQ(calls, 2);
 }
@@ -155,7 +158,10 @@ TEST(EventLoop, DoesNotTryAgainWhatIsWatchedNoMore) {
   ASSERT_TRUE(watch.has_value());
   loop->post([&] { loop->post([&] { loop->stop(); }); });
   loop->run();
-  ASSERT_EQ(::dup3(event.get(), file.get(), O_CLOEXEC), file.get());
+  // From now on the number is another file's, which `file` neither uses nor closes.
+  const int number = file.get();
+  ASSERT_EQ(::dup3(event.get(), number, O_CLOEXEC), number);
+  const UniqueFd taken(number);
   watch->reset();
   auto end = loop->make_timer([&] { loop->stop(); });
   end.set_at(monotonic_now() + millis(150));
