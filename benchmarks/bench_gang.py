@@ -14,6 +14,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from benchmarks.bench_ranks import seconds_together
 from benchmarks.processes import JobProcess, gpushare_command, private_coordinator
 from benchmarks.report import Report
 
@@ -49,19 +50,14 @@ def _start(
 
 
 def _ddp_seconds(env: dict[str, str], steps: int, *, programs: int) -> float:
-    """From the first step of any to the last, once all are ready."""
+    """Of so many at once."""
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
         flags = ["--steps", str(steps), "--wait"]
         first = [
             _start(stack, env, Path(folder) / str(number), "ranks_program.py", *flags)[0]
             for number in range(programs)
         ]
-        for process in first:
-            process.wait_ready()
-        for process in first:
-            process.go()
-        said = [process.result() for process in first]
-    return float(max(each["until"] for each in said) - min(each["since"] for each in said))
+        return seconds_together(first)
 
 
 def switches(programs: list[list[Leases]]) -> list[float]:

@@ -23,7 +23,7 @@ STEPS = {"ddp": 600, "fsdp": 200, "tensor": 400}
 
 
 def _seconds(env: dict[str, str], mode: str, steps: int, *, programs: int) -> float:
-    """From the first step of any to the last, once all are ready. Without `env` on stock torch."""
+    """Of so many at once. Without `env` on stock torch."""
     command = [*(gpushare_command("run", "--") if env else []), *TORCHRUN, PROGRAM]
     flags = ["--mode", mode, "--steps", str(steps), "--wait"]
     with ExitStack() as stack:
@@ -33,11 +33,16 @@ def _seconds(env: dict[str, str], mode: str, steps: int, *, programs: int) -> fl
             )
             for _ in range(programs)
         ]
-        for process in processes:
-            process.wait_ready()
-        for process in processes:
-            process.go()
-        said = [process.result() for process in processes]
+        return seconds_together(processes)
+
+
+def seconds_together(processes: list[JobProcess]) -> float:
+    """Lets programs go once all are ready: from the first step of any to the last."""
+    for process in processes:
+        process.wait_ready()
+    for process in processes:
+        process.go()
+    said = [process.result() for process in processes]
     return float(max(each["until"] for each in said) - min(each["since"] for each in said))
 
 

@@ -174,7 +174,7 @@ bool Runtime::Impl::watch_idle(IdleRule& rule) {
             link_.job().value,
             seen.is_program_waiting ? "another process of its program waits" : "others want it");
   close_if_open(wire::BoundaryKind::kIdleRule);
-  if (seen.is_program_waiting && allocator_.can_move_in_use()) {
+  if (seen.is_program_waiting) {
     gap_reasons_.note_idle();
     say_movable();
   }
@@ -189,7 +189,7 @@ IdleObservation Runtime::Impl::observe_lease() {
     // Read without the lock: many files are read for it.
     seen.cpu = cpu_of_process_tree();
     seen.awaits_input = awaits_input(fast_.iterating_thread());
-    seen.is_runnable = seen.is_program_waiting && has_runnable_thread();
+    seen.has_thread_at_work = seen.is_program_waiting && has_thread_at_work();
   }
   return seen;
 }
@@ -201,7 +201,9 @@ IdleObservation Runtime::Impl::look_at_lease() {
   seen.is_waiting = gate_.is_parked() || !moves_.is_still() || needs_.has_waiting();
   if (page() != nullptr) {
     const wire::LeaseWord word = wire::load(*page());
-    seen.is_program_waiting = page()->is_program_waiting.load(std::memory_order_relaxed) != 0;
+    // On CUDA a thread that sleeps until a long kernel ends looks the same, so other limits apply.
+    seen.is_program_waiting = allocator_.can_move_in_use() &&
+                              page()->is_program_waiting.load(std::memory_order_relaxed) != 0;
     const bool is_wanted = word.is_asked() || seen.is_program_waiting ||
                            page()->num_waiting.load(std::memory_order_relaxed) > 0;
     seen.is_wanted = word.state() == wire::LeaseState::kOpenBusy && is_wanted;

@@ -1,4 +1,4 @@
-// Whose row is open on which devices, and until which step.
+// Decides which gang's row is open on which devices, and until which step.
 //
 // Gangs have rows in turn: the one whose last row is longest ago is first. A gang that has to wait
 // for one of its devices keeps its other devices from gangs after it, so a large gang is not passed

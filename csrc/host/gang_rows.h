@@ -33,7 +33,7 @@ namespace gpushare::host {
 // A user's gang of that name.
 using GangName = std::pair<std::uint32_t, std::string>;
 
-// What is seen of a rank. Its steps count from when it joined the gang.
+// How a rank stands, as its device sees it. Its steps count from when it joined the gang.
 struct RankReport {
   GangName gang;
   JobId job;
@@ -98,7 +98,8 @@ class GangRows {
   enum class State : std::uint8_t { kWaiting, kUnknown, kOpen, kClosing };
   struct Rank {
     RankReport seen;
-    // What is added to its count so that it agrees with the others' (learn() in gang_rows.cpp).
+    // Is added to the count of this rank, so that it agrees with the counts of the others (learn()
+    // in gang_trouble.cpp).
     std::int64_t shift = 0;
     Nanos wants_since;
     RankOrder told = {};

@@ -1,4 +1,4 @@
-// What is done about a row that does not go as it should.
+// Brings a gang's row to its end when the ranks do not reach `stop_at` together.
 //
 // Ranks count differently: one evaluates in blocks that look like steps, say. One of them then
 // waits inside an iteration for a rank that has stopped, and nothing moves. After a while the

@@ -75,7 +75,8 @@ std::string spread_json(std::vector<double> values) {
 
 // Sums over all jobs.
 struct Sums {
-  // Of those that finished: seconds, seconds, and completion over the time alone.
+  // Figures of the jobs that finished. A slow-down is the completion over the time alone; the
+  // others are seconds.
   std::vector<double> completion, wait, slowdown;
   std::vector<const JobSpec*> finished;
   std::size_t num_finished = 0;

@@ -68,6 +68,12 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> str:
         return _digest(ranks)
 
 
+@contextmanager
+def _two_programs(env: dict[str, str], folder: Path) -> Iterator[tuple[Ranks, Ranks]]:
+    with _training(env, folder / "a") as first, _training(env, folder / "b") as second:
+        yield first, second
+
+
 def _jobs(env: dict[str, str]) -> list[dict[str, Any]]:
     """All jobs of all devices; none before the coordinator is there."""
     return [job for each in read_status(env).get("devices", []) for job in each["jobs"]]
@@ -82,10 +88,7 @@ def test_two_programs_take_turns_on_two_devices(
     coordinator: Coordinator, stock: str, tmp_path: Path
 ) -> None:
     env = coordinator(**SETTINGS)
-    with (
-        _training(env, tmp_path / "a") as first,
-        _training(env, tmp_path / "b") as second,
-    ):
+    with _two_programs(env, tmp_path) as (first, second):
         wait_until(lambda: any("for the row of gang ranks-" in text for text in _texts(env)))
         assert [_digest(first), _digest(second)] == [stock, stock]
     status = read_status(env)
@@ -111,10 +114,7 @@ def test_a_killed_coordinator_leaves_both_gangs_whole(
     coordinator: Coordinator, stock: str, tmp_path: Path
 ) -> None:
     env = coordinator(**SETTINGS)
-    with (
-        _training(env, tmp_path / "a") as first,
-        _training(env, tmp_path / "b") as second,
-    ):
+    with _two_programs(env, tmp_path) as (first, second):
         wait_until(lambda: any(job["state"] == "running" for job in _jobs(env)))
         wait_until(lambda: len(_jobs(env)) == 2 * NUM_RANKS)
         before = read_status(env)["coordinator"]["pid"]

@@ -72,6 +72,18 @@ def register(peer: Peer, **changes: object) -> None:
     assert answer is not None
 
 
+def comer(box: SharedBox, kept: list[Peer]) -> Callable[[], None]:
+    """An act: a job connects and registers, and is kept there."""
+
+    def come() -> None:
+        peer = Peer(box.path)
+        assert peer.hello() is not None
+        register(peer)
+        kept.append(peer)
+
+    return come
+
+
 def paused_by(box: SharedBox) -> int | None:
     """Who has paused the only job."""
     (job,) = box.jobs()
@@ -97,12 +109,7 @@ def test_a_job_cannot_name_who_has_paused_it() -> None:
 def test_a_job_does_not_end_a_pause_of_the_coordinators_owner() -> None:
     with shared_box() as box:
         kept: list[Peer] = []
-
-        def come() -> None:
-            peer = Peer(box.path)
-            assert peer.hello() is not None
-            register(peer)
-            kept.append(peer)
+        come = comer(box, kept)
 
         def resume() -> None:
             client = CoordinatorClient([box.path])
@@ -138,14 +145,7 @@ def test_a_job_does_not_end_a_pause_of_the_coordinators_owner() -> None:
 
 def test_a_job_that_is_resumed_stays_so_in_the_next_coordinator() -> None:
     with shared_box() as box:
-        kept: list[Peer] = []
-
-        def come() -> None:
-            peer = Peer(box.path)
-            assert peer.hello() is not None
-            register(peer)
-            kept.append(peer)
-
+        come = comer(box, [])
         steps = Steps()
         with attacker(steps, come, come):
             steps.go()

@@ -70,7 +70,7 @@ Nanos cpu_of_process_tree() {
 }
 
 // A thread's state is the letter behind its name, which is in parentheses and may have some itself.
-bool has_runnable_thread() {
+bool has_thread_at_work() {
   const std::unique_ptr<DIR, int (*)(DIR*)> threads(::opendir("/proc/self/task"), &::closedir);
   if (!threads) return false;
   const std::string own = std::to_string(::gettid());
@@ -79,7 +79,8 @@ bool has_runnable_thread() {
     if (thread->d_name == own || thread->d_name[0] == '.') continue;  // ".." is the whole process
     const std::string line = first_line(fmt::format("/proc/self/task/{}/stat", thread->d_name));
     const std::size_t name_end = line.rfind(") ");
-    if (name_end != std::string::npos && line.substr(name_end + 2, 1) == "R") return true;
+    const char state = name_end == std::string::npos ? 'S' : line.at(name_end + 2);
+    if (state == 'R' || state == 'D') return true;
   }
   return false;
 }

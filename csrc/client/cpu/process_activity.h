@@ -14,9 +14,9 @@ namespace gpushare::client {
 // /proc does not show counts as none, and of very many only the first are found.
 Nanos cpu_of_process_tree();
 
-// Whether another thread of this process could run now, or runs: it is at work, though on a loaded
-// machine it may get no processor time for a while.
-bool has_runnable_thread();
+// Whether another thread of this process runs, could run, or waits for a disk: it is at work,
+// though it may get no processor time for a while.
+bool has_thread_at_work();
 
 // Whether the thread of this process is blocked until a person or an event comes: in epoll, as a
 // notebook's kernel and an interactive shell are, or reading standard input. False where that

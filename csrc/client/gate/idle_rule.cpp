@@ -4,8 +4,8 @@
 // process is at work, and a new span begins. Otherwise the lease is idle.
 //
 // The limit is very short while another process of the program waits for a lease or for room, since
-// this one probably waits for it. A thread without processor time for so short may also be one that
-// gets none on a loaded machine, so then no thread may be runnable. The limit is short for a thread
+// this one probably waits for it. In so short a time a thread may also wait for a disk, or for a
+// processor on a loaded machine, so then no thread may be at work. The limit is short for a thread
 // that waits for input, and fifteen times as long for any other wait, which usually ends by itself.
 // A job that waits for memory is held up by others and never idle.
 #include "csrc/client/gate/idle_rule.h"
@@ -32,8 +32,8 @@ bool IdleRule::observe(const IdleObservation& seen) {
                                               : limit_ * kOtherWaits;
   if (span < limit) return false;
   // Judged over the whole span, so that the interpreter's own housekeeping does not count as work.
-  const bool is_at_work =
-      (seen.cpu - start_.cpu) * 100 >= span * kBusyPercent || (span < limit_ && seen.is_runnable);
+  const bool is_at_work = (seen.cpu - start_.cpu) * 100 >= span * kBusyPercent ||
+                          (span < limit_ && seen.has_thread_at_work);
   if (is_at_work) {
     start_ = seen;
     return false;

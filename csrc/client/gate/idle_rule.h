@@ -24,7 +24,7 @@ struct IdleObservation {
   bool is_waiting = false;  // for room or memory: not idle, but held up by others
   bool awaits_input = false;
   bool is_program_waiting = false;  // another process of the program, for a lease or for room
-  bool is_runnable = false;         // a thread of it runs, or would if it had a processor
+  bool has_thread_at_work = false;  // one runs, could run, or waits for a disk
   Term term;
   std::int64_t num_operations = 0;  // allocations and frees so far
   Nanos cpu;                        // processor time of the process and its children so far

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "csrc/base/own_file.h"
 #include "csrc/base/status.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/wire/messages.h"
@@ -49,7 +50,7 @@ class Connection {
  private:
   static constexpr std::size_t kMaxUnsent = 1024;
 
-  UniqueFd socket_;
+  OwnFile socket_;
   std::deque<std::string> unsent_;  // in order; the oldest is sent first
 };
 

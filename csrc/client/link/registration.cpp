@@ -83,7 +83,7 @@ Result<wire::LeasePage*> Registration::install(std::vector<UniqueFd> fds) {
   if (!memory.has_value()) return fail(memory.error());
   auto* const fresh = static_cast<wire::LeasePage*>(memory->data());
   if (!wire::is_valid(*fresh)) return fail(StatusCode::kProtocol, "it is none of this version");
-  bell_ = std::move(fds[1]);
+  bell_ = OwnFile(std::move(fds[1]));
   pages_.push_back(std::move(*memory));
   return fresh;
 }

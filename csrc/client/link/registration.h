@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "csrc/base/own_file.h"
 #include "csrc/base/status.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"
@@ -82,7 +83,7 @@ class Registration {
   wire::Changes changes_;        // of options_, by the coordinator
   std::uint32_t paused_by_ = 0;  // the user, if changes_ say that it is paused
   std::string refusal_;
-  UniqueFd bell_;
+  OwnFile bell_;
   std::vector<ipc::SharedMemory> pages_;  // the last is in use
 };
 

@@ -19,7 +19,7 @@ namespace gpushare::client {
 
 Status WakeableThread::prepare() {
   if (wake_.is_valid()) return {};
-  wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  wake_ = OwnFile(UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
   if (!wake_.is_valid()) return errno_status("make the client thread's eventfd");
   return {};
 }

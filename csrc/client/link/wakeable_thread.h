@@ -16,6 +16,7 @@
 #include <optional>
 #include <thread>
 
+#include "csrc/base/own_file.h"
 #include "csrc/base/status.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"
@@ -53,7 +54,7 @@ class WakeableThread {
   void on_fork() { wake_.reset(); }
 
  private:
-  UniqueFd wake_;  // an eventfd
+  OwnFile wake_;  // an eventfd
   std::thread thread_;
   std::atomic<bool> is_stopping_{false};
   std::atomic<bool> is_done_{false};

@@ -70,7 +70,7 @@ LaneMember::Outcome LaneMember::leave() {
 void LaneMember::on_table(std::vector<std::uint32_t> slots, UniqueFd file, std::uint64_t epoch) {
   drop_old_files(epoch);
   if (files_.empty() || !is_same_file(file.get(), files_.back().get())) {
-    files_.push_back(std::move(file));
+    files_.emplace_back(std::move(file));
   }
   epoch_ = epoch;
   slots_ = std::move(slots);

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "csrc/alloc/residency/lane_chunks.h"
+#include "csrc/base/own_file.h"
 #include "csrc/base/status.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"
@@ -94,7 +95,7 @@ class LaneMember {
   alloc::LaneChunks chunks_;
   std::uint64_t epoch_ = 0;
   // The last is in use. Older ones stay open while chunks are mapped from them.
-  std::vector<UniqueFd> files_;
+  std::vector<OwnFile> files_;
   std::vector<std::uint32_t> slots_;
   Bytes spilled_at_close_;  // in all, then
   bool was_spilled_in_gap_ = false;

@@ -3,7 +3,9 @@
 // end better than wrong books.
 //
 // The line needs memory itself. So some is set aside at the start, and is given back before the
-// line is written. If even that does not help, the line is written without the log.
+// line is written. If even that does not help, the line is written without the log. If the
+// allocation that failed was the log's own, the log's lock is held, and the process stands still
+// until the watchdog ends it (watchdog.h).
 #include "csrc/daemon/process/out_of_memory.h"
 
 #include <sys/resource.h>

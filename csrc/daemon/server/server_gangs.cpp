@@ -66,10 +66,8 @@ Status Server::Impl::check_gang(const JobEntry& entry, const wire::Register& wis
     if (is_rank && other.is_rank) continue;
     return {StatusCode::kFailedPrecondition,
             fmt::format("this process is on {}, and another one of gang {} on {}: only ranks of "
-                        "torch.distributed "
-                        "whose gpushare counts their steps may be on several devices. Set "
-                        "GPUSHARE_DEVICE={} for "
-                        "all of them",
+                        "torch.distributed whose gpushare counts their steps may be on several "
+                        "devices. Set GPUSHARE_DEVICE={} for all of them",
                         entry.address.device, wish.of.gang, other.address.device,
                         other.address.device)};
   }
@@ -112,7 +110,7 @@ void Server::Impl::leave_gang(JobEntry& entry) {
   settle_gangs_soon();
 }
 
-// What is known of the rank by its page, and by what the machine believes of that.
+// Reports the rank as its page shows it, and as its device's machine has understood that.
 host::RankReport Server::Impl::report_of(const JobEntry& entry) const {
   const auto machine = std::find_if(machines_.begin(), machines_.end(), [&](const auto& each) {
     return each.conductor.get() == entry.conductor;

@@ -1,7 +1,7 @@
 // Gives a free lane to a job: what happens when a lease begins.
 //
-// Who gets it, and when, is decided in serve/serve_lane.cpp. Jobs of the same gang are granted
-// theirs along with it in serve/grant_along.cpp.
+// Which job gets the lane, and when, is decided in serve/serve_lane.cpp. Other jobs of its gang are
+// granted their leases along with it in serve/grant_along.cpp.
 #pragma once
 
 #include "csrc/sched/memory/room.h"

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "csrc/base/mutex.h"
+#include "csrc/base/own_file.h"
 #include "csrc/base/status.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/vm/tier/host_slab.h"
@@ -49,8 +50,8 @@ class FileSlab final : public HostSlab {
   // The descriptor for `size` bytes that lie at `bytes`.
   [[nodiscard]] int fd_for(const std::byte* bytes, std::size_t size) const;
 
-  const UniqueFd fd_;
-  const UniqueFd direct_fd_;  // the same file with O_DIRECT; invalid: the file system has none
+  const OwnFile fd_;
+  const OwnFile direct_fd_;  // the same file with O_DIRECT; invalid: the file system has none
   const std::string folder_;
   mutable Mutex mu_;
   SlotTable slots_ GS_GUARDED_BY(mu_);

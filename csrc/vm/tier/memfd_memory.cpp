@@ -54,7 +54,7 @@ MemfdMemory::~MemfdMemory() {
 // offsets that they would have had. Those before stay mapped, and cannot be shown anywhere else.
 Status MemfdMemory::grow() {
   if (!fd_.is_valid()) {
-    fd_ = make_file();
+    fd_ = OwnFile(make_file());
     first_extent_ = extents_.size();
   }
   const auto length = static_cast<off_t>((extents_.size() + 1) * kExtentBytes.to_size());

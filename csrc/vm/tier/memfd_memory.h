@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "csrc/base/mutex.h"
+#include "csrc/base/own_file.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/vm/contract/host_memory.h"
 #include "csrc/vm/contract/host_pinner.h"
@@ -47,7 +48,7 @@ class MemfdMemory final : public HostMemory {
 
   HostPinner* const pinner_;
   mutable Mutex mu_;
-  UniqueFd fd_ GS_GUARDED_BY(mu_);
+  OwnFile fd_ GS_GUARDED_BY(mu_);
   std::size_t first_extent_ GS_GUARDED_BY(mu_) = 0;  // that fd_ has: the program closed it before
   std::vector<std::byte*> extents_ GS_GUARDED_BY(mu_);
   bool has_warned_ GS_GUARDED_BY(mu_) = false;

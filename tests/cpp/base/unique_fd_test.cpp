@@ -1,8 +1,6 @@
 #include "csrc/base/unique_fd.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <type_traits>
 #include <utility>
@@ -67,22 +65,6 @@ TEST(UniqueFd, ResettingToItsOwnDescriptorKeepsItOpen) {
   UniqueFd fd(open_null());
   fd.reset(fd.get());
   EXPECT_TRUE(is_open(fd.get()));
-}
-
-// As after os.closerange in a training program, and its next open().
-TEST(UniqueFd, ANumberThatAnotherFileHasNowIsNeitherUsedNorClosed) {
-  const int raw = open_null();
-  {
-    const UniqueFd fd(raw);
-    ASSERT_EQ(::close(raw), 0);
-    EXPECT_TRUE(fd.is_lost());
-    EXPECT_EQ(fd.get(), -1);
-    ASSERT_EQ(::memfd_create("another's", MFD_CLOEXEC), raw);
-    EXPECT_TRUE(fd.is_lost());
-    EXPECT_EQ(fd.get(), -1);
-  }
-  EXPECT_TRUE(is_open(raw));
-  ::close(raw);
 }
 
 }  // namespace

@@ -39,9 +39,9 @@ TEST(ProcessActivity, ChildrenCountWhileTheyLiveAndAfterwards) {
   EXPECT_GE(cpu_of_process_tree() - before, kWork);
 }
 
-TEST(ProcessActivity, AThreadThatSpinsIsRunnableAndOneThatSleepsIsNot) {
+TEST(ProcessActivity, AThreadThatSpinsIsAtWorkAndOneThatSleepsIsNot) {
   // Threads of other tests may still be about to end.
-  while (has_runnable_thread()) {
+  while (has_thread_at_work()) {
     ::usleep(5000);
   }
   std::atomic<bool> is_over = false;
@@ -49,7 +49,7 @@ TEST(ProcessActivity, AThreadThatSpinsIsRunnableAndOneThatSleepsIsNot) {
     while (!is_over) {
     }
   });
-  EXPECT_TRUE(has_runnable_thread());
+  EXPECT_TRUE(has_thread_at_work());
   is_over = true;
   spins.join();
 }

@@ -48,8 +48,8 @@ IdleObservation for_program(IdleObservation seen) {
   seen.is_program_waiting = true;
   return seen;
 }
-IdleObservation runnable(IdleObservation seen) {
-  seen.is_runnable = true;
+IdleObservation at_work(IdleObservation seen) {
+  seen.has_thread_at_work = true;
   return seen;
 }
 IdleObservation not_wanted(IdleObservation seen) {
@@ -107,9 +107,9 @@ std::vector<Case> cases() {
        {{for_program(wanted_at(0)), false},
         {for_program(wanted_at(49)), false},
         {for_program(wanted_at(50)), true}}},
-      {"AThreadThatGetsNoProcessorIsNoWaitForTheOwnProgram",
+      {"AThreadAtWorkIsNoWaitForTheOwnProgram",
        {{for_program(wanted_at(0)), false},
-        {runnable(for_program(wanted_at(50))), false},
+        {at_work(for_program(wanted_at(50))), false},
         {for_program(wanted_at(75)), false},
         {for_program(wanted_at(100)), true}}},
       {"WorkIsNoWaitForTheOwnProgram",

@@ -1,0 +1,65 @@
+#include "csrc/base/own_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "csrc/base/unique_fd.h"
+
+namespace gpushare {
+namespace {
+
+int open_null() { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }
+bool is_open(int fd) { return ::fcntl(fd, F_GETFD) != -1; }
+
+TEST(OwnFile, ClosesWhatIsStillItsOwn) {
+  const int raw = open_null();
+  {
+    OwnFile fd{UniqueFd(raw)};
+    EXPECT_EQ(fd.get(), raw);
+    EXPECT_FALSE(fd.is_lost());
+    const OwnFile moved(std::move(fd));
+    EXPECT_EQ(moved.get(), raw);
+  }
+  EXPECT_FALSE(is_open(raw));
+}
+
+TEST(OwnFile, HoldsNothingAtFirst) {
+  const OwnFile fd;
+  EXPECT_FALSE(fd.is_valid());
+  EXPECT_FALSE(fd.is_lost());
+}
+
+// As after os.closerange in a training program, and its next open().
+TEST(OwnFile, ANumberThatAnotherFileHasNowIsNeitherUsedNorClosed) {
+  const int raw = open_null();
+  {
+    const OwnFile fd{UniqueFd(raw)};
+    ASSERT_EQ(::close(raw), 0);
+    EXPECT_TRUE(fd.is_lost());
+    EXPECT_EQ(fd.get(), -1);
+    ASSERT_EQ(::memfd_create("another's", MFD_CLOEXEC), raw);
+    EXPECT_TRUE(fd.is_lost());
+    EXPECT_EQ(fd.get(), -1);
+  }
+  EXPECT_TRUE(is_open(raw));
+  ::close(raw);
+}
+
+TEST(OwnFile, AnotherFileTakesThePlaceOfALostOne) {
+  const int raw = open_null();
+  OwnFile fd{UniqueFd(raw)};
+  ASSERT_EQ(::close(raw), 0);
+  ASSERT_EQ(::memfd_create("another's", MFD_CLOEXEC), raw);
+  fd = OwnFile{UniqueFd(open_null())};
+  EXPECT_TRUE(fd.is_valid());
+  EXPECT_TRUE(is_open(raw)) << "it is the program's";
+  ::close(raw);
+}
+
+}  // namespace
+}  // namespace gpushare
