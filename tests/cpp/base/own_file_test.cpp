@@ -13,11 +13,12 @@
 namespace gpushare {
 namespace {
 
-int open_null() { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }
+// Files of one file system, so they differ by their inodes alone.
+int make_file() { return ::memfd_create("file", MFD_CLOEXEC); }
 bool is_open(int fd) { return ::fcntl(fd, F_GETFD) != -1; }
 
 TEST(OwnFile, ClosesWhatIsStillItsOwn) {
-  const int raw = open_null();
+  const int raw = make_file();
   {
     OwnFile fd{UniqueFd(raw)};
     EXPECT_EQ(fd.get(), raw);
@@ -36,13 +37,13 @@ TEST(OwnFile, HoldsNothingAtFirst) {
 
 // As after os.closerange in a training program, and its next open().
 TEST(OwnFile, ANumberThatAnotherFileHasNowIsNeitherUsedNorClosed) {
-  const int raw = open_null();
+  const int raw = make_file();
   {
     const OwnFile fd{UniqueFd(raw)};
     ASSERT_EQ(::close(raw), 0);
     EXPECT_TRUE(fd.is_lost());
     EXPECT_EQ(fd.get(), -1);
-    ASSERT_EQ(::memfd_create("another's", MFD_CLOEXEC), raw);
+    ASSERT_EQ(make_file(), raw);
     EXPECT_TRUE(fd.is_lost());
     EXPECT_EQ(fd.get(), -1);
   }
@@ -51,11 +52,11 @@ TEST(OwnFile, ANumberThatAnotherFileHasNowIsNeitherUsedNorClosed) {
 }
 
 TEST(OwnFile, AnotherFileTakesThePlaceOfALostOne) {
-  const int raw = open_null();
+  const int raw = make_file();
   OwnFile fd{UniqueFd(raw)};
   ASSERT_EQ(::close(raw), 0);
-  ASSERT_EQ(::memfd_create("another's", MFD_CLOEXEC), raw);
-  fd = OwnFile{UniqueFd(open_null())};
+  ASSERT_EQ(make_file(), raw);
+  fd = OwnFile{UniqueFd(make_file())};
   EXPECT_TRUE(fd.is_valid());
   EXPECT_TRUE(is_open(raw)) << "it is the program's";
   ::close(raw);
