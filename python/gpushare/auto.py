@@ -17,6 +17,7 @@ Watching costs something for every module call, so it ends when the model is fou
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -76,6 +77,7 @@ class Finder:
         self._is_done = False
         self._is_cpu_said = False
         self._num_steps = 0  # while no job is watched
+        self._registers = threading.RLock()  # held by the thread that makes this process a job
 
     def start(self) -> None:
         """Begins to watch, where this process is to be a job."""
@@ -207,23 +209,30 @@ class Finder:
         parameters = (each for group in optimizer.param_groups for each in group["params"])
         if self._job is not None or current() is not None or not _are_on_shared_device(parameters):
             return
-        self._num_steps += 1
-        if self._num_steps == _STEPS_WITHOUT_MODEL:
-            self._job = register()
+        with self._registers:
+            self._num_steps += 1
+            if self._num_steps == _STEPS_WITHOUT_MODEL and self._job is None:
+                self._job = register()
 
     def found(self, module: torch.nn.Module) -> None:
-        """Registers the model, or exchanges the one that was registered before."""
+        """Registers the model, or exchanges the one that was registered before.
+
+        Of threads that call their first models at once, one does so.
+        """
         from gpushare.job import current, register
 
-        self._is_watching = False
-        self._is_done = bool(self._optimizers)
-        self._model = weakref.ref(module)
-        if current() is not self._job:
-            self.stop()  # the script registered by itself, or closed our job
-        elif self._job is None:
-            self._job = register(module)
-        else:
-            self._job.watch(module)
+        with self._registers:
+            if not self._is_watching:
+                return
+            self._is_watching = False
+            self._is_done = bool(self._optimizers)
+            self._model = weakref.ref(module)
+            if current() is not self._job:
+                self.stop()  # the script registered by itself, or closed our job
+            elif self._job is None:
+                self._job = register(module)
+            else:
+                self._job.watch(module)
 
 
 def is_on_shared_device(module: torch.nn.Module) -> bool:

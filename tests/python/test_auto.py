@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import torch
 from torch import nn
@@ -218,3 +220,22 @@ def test_an_unmodified_script_is_a_job(run_forked, coordinator):
         **coordinator | {"run": "1", "name": "mine"},
     )
     assert ended.stdout == "mine True 4\n"
+
+
+def test_of_two_threads_that_call_their_first_models_at_once_one_registers(finder, monkeypatch):
+    first, second = nn.Linear(2, 2), nn.Linear(2, 2)
+    other = threading.Thread(target=lambda: finder.found(second))
+    registered = []
+
+    def register(model):
+        registered.append(model)
+        if not other.ident:
+            other.start()
+            other.join(0.2)  # it has seen that modules are looked at, and comes to this point too
+        return FakeJob(model)
+
+    monkeypatch.setattr(job, "register", register)
+    monkeypatch.setattr(job, "current", lambda: None)
+    finder.found(first)
+    other.join()
+    assert registered == [first]
