@@ -56,6 +56,8 @@ Bytes parse_bytes(const std::string& text) {
   constexpr Bytes kNoSize{-1};
   // Below 2^63, so that the size fits.
   constexpr double kTooLarge = 9e18;
+  // Who writes less as a bare number, as "8", has forgotten the unit. Zero needs none.
+  constexpr double kLeastWithoutUnit = 1 << 20;
   char* end = nullptr;
   const double amount = std::strtod(text.c_str(), &end);
   // strtod() also reads "inf" and "nan", which are no sizes.
@@ -64,6 +66,7 @@ Bytes parse_bytes(const std::string& text) {
   unit.erase(0, unit.find_first_not_of(' '));
   const double factor = unit_factor(unit);
   if (factor == 0 || amount * factor > kTooLarge) return kNoSize;
+  if (unit.empty() && amount != 0 && amount < kLeastWithoutUnit) return kNoSize;
   return Bytes{static_cast<std::int64_t>(amount * factor)};
 }
 

@@ -70,7 +70,8 @@ constexpr Bytes round_up(Bytes size, Bytes step) {
 std::string to_string(Bytes size);
 // "1.2 s", "35 ms", "4 us", "12 ns".
 std::string to_string(Nanos time);
-// "2GiB", "512 MiB", "1.5 GB", "1048576" -> bytes; -1 B if `text` is no size.
+// "2GiB", "512 MiB", "1.5 GB", "1048576" -> bytes; -1 B if `text` is no size, or a number from 1 B
+// to below 1 MiB without a unit.
 Bytes parse_bytes(const std::string& text);
 
 // A number that only names something. Comparing is all that can be done with it, so an id cannot be

@@ -27,7 +27,7 @@ from gpushare._native import (
 )
 from gpushare._settings.config import Config, daemon_args, daemon_path, socket_paths
 from gpushare._settings.devices import ANY, AUTO, CPU, CUDA, CUDA_PREFIX, is_cpu
-from gpushare._torch import captures, compiled, cuda, immovable, ipc, optimizer_steps
+from gpushare._torch import address_limit, captures, compiled, cuda, immovable, ipc, optimizer_steps
 from gpushare.errors import GpushareError, say_once
 from gpushare.version import __version__
 
@@ -153,6 +153,9 @@ def _install(config: Config, name: str = CPU, number: int = -1, device_bytes: in
         reachable=config.reachable != "off",
         reachable_in_gate=config.reachable != "auto" or not can_reach(number),
     )
+    if name == CPU:
+        _, range_bytes = native.reserved_range()
+        address_limit.leave_out(2 * range_bytes)  # each address of ours is there twice
     note_installed(name, number)
 
 

@@ -26,6 +26,7 @@ from gpushare import _install, _native, children
 from gpushare._settings.devices import CPU
 from gpushare._torch import optimizer_steps
 from gpushare._torch.torch_import import when_torch_is_loaded
+from gpushare._torch.unseen import unseen
 from gpushare.errors import say_once
 
 if TYPE_CHECKING:
@@ -243,9 +244,13 @@ def is_on_shared_device(module: torch.nn.Module) -> bool:
 def _are_on_shared_device(parameters: Iterable[torch.Tensor]) -> bool:
     if not _native.is_installed():
         return False  # CUDA was not started yet: whatever runs does so elsewhere
-    return _native.device() == CPU or any(each.device.type != CPU for each in parameters)
+    if _native.device() == CPU:
+        return True
+    with unseen():
+        return any(each.device.type != CPU for each in parameters)
 
 
 def _begins_on_cpu(module: torch.nn.Module) -> bool:
-    first = next(module.parameters(), None)
-    return first is None or first.device.type == CPU
+    with unseen():
+        first = next(module.parameters(), None)
+        return first is None or first.device.type == CPU

@@ -137,6 +137,9 @@ def test_a_trace_is_needed(tmp_path: Path) -> None:
     ended = _simulate(str(tmp_path / "missing.csv"))
     assert ended.returncode == 2
     assert "missing.csv: No such file or directory. See" in ended.stderr
+    ended = _simulate("/dev/zero")  # it has no end
+    assert ended.returncode == 2
+    assert "/dev/zero: a device is no trace. See" in ended.stderr
 
 
 def test_a_folder_that_is_missing_is_said(tmp_path: Path) -> None:

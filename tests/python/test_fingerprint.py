@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from gpushare import _native
 from gpushare._settings.config import Config
 from gpushare._torch.fingerprint import NONE, OFF, fingerprint
+from gpushare._torch.optimizer_state import addresses, tensors_in
 
 
 def make_model(width: int = 8) -> nn.Module:
@@ -146,3 +148,22 @@ def test_a_job_that_comes_back_is_known_where_it_registers(run_forked, coordinat
     assert begin(profile="off") == "unknown"
     assert begin(profile="mine") == "unknown"
     assert begin(width=7, profile="mine") == "remembered"
+
+
+def test_a_program_that_counts_its_calls_sees_none_of_ours():
+    called = []
+
+    class Calls(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            called.append(function)
+            return function(*args, **(kwargs or {}))
+
+    model = make_model()
+    expected = number(model)
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    with Calls():
+        assert number(model) == expected
+        assert all(addresses(tensors_in(optimizer)))
+    assert not called

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from gpushare import _native
+from gpushare._torch.unseen import unseen
 from gpushare.errors import say_once
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def fingerprint(model: torch.nn.Module | None, profile: str, *, device: str) -> 
         return _number([kind, "name", profile])
     try:
         inner = _unwrapped(model)
-        words = [kind, type(inner).__module__, type(inner).__qualname__, *_tensors(inner)]
+        with unseen():
+            words = [kind, type(inner).__module__, type(inner).__qualname__, *_tensors(inner)]
     except (AttributeError, RuntimeError, TypeError) as error:  # as odd modules raise: it is a hint
         if _native.settings().log_level == "debug":
             name = type(model).__qualname__

@@ -9,6 +9,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from gpushare._torch.optimizer_state import storage_place, tensors_in
+from gpushare._torch.unseen import unseen
 from gpushare.errors import say_once
 
 if TYPE_CHECKING:
@@ -71,10 +72,11 @@ def immovable_bytes(tensors: Iterable[Any], reserved_range: tuple[int, int]) -> 
     """Returns the bytes of CPU storages outside of the range; each storage counts once."""
     base, size = reserved_range
     sizes: dict[int, int] = {}
-    for tensor in tensors:
-        address, num_bytes = storage_place(tensor)
-        if address and not base <= address < base + size:
-            sizes[address] = num_bytes
+    with unseen():
+        for tensor in tensors:
+            address, num_bytes = storage_place(tensor)
+            if address and not base <= address < base + size:
+                sizes[address] = num_bytes
     return sum(sizes.values())
 
 

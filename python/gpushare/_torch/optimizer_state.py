@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from gpushare._torch.unseen import unseen
+
 if TYPE_CHECKING:
     import torch
 
@@ -34,7 +36,8 @@ def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
 
 def addresses(tensors: Iterable[torch.Tensor]) -> list[int]:
     """Returns where the tensors' storages begin; 0 for a tensor without CPU memory of its own."""
-    return [storage_place(tensor)[0] for tensor in tensors]
+    with unseen():
+        return [storage_place(tensor)[0] for tensor in tensors]
 
 
 def storage_place(tensor: Any) -> tuple[int, int]:

@@ -184,8 +184,13 @@ def _read(trace: Path | None, *, is_converted: bool) -> str:
     if trace is None:
         raise typer.BadParameter("say which file holds the trace, or --from-history or --generate")
     try:
-        # What Excel writes begins with a mark that is no character of the first column's name.
-        text = sys.stdin.read() if str(trace) == "-" else trace.read_text(encoding="utf-8-sig")
+        if str(trace) == "-":
+            text = sys.stdin.read()
+        elif trace.is_char_device() or trace.is_block_device():  # such as /dev/zero: without an end
+            raise typer.BadParameter(f"cannot read {trace}: a device is no trace")
+        else:
+            # What Excel writes begins with a mark that is no character of the first column's name.
+            text = trace.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise typer.BadParameter(f"cannot read {trace}: {why}") from error

@@ -62,11 +62,12 @@ TEST(Bytes, AreReadWithBinaryAndDecimalUnits) {
   EXPECT_EQ(parse_bytes("512m"), mib(512));
   EXPECT_EQ(parse_bytes("1.5 GB"), Bytes{1'500'000'000});
   EXPECT_EQ(parse_bytes("0.5kib"), Bytes{512});
+  EXPECT_EQ(parse_bytes("0"), Bytes{0});
 }
 
 TEST(Bytes, AreNotReadFromWhatIsNoSize) {
   for (const char* text : {"", " ", "GiB", "-1", "-2GiB", "nan", "inf", "12 parsecs", "1.5 GBs",
-                           "1GiB 2GiB", "9999999999 TiB"}) {
+                           "1GiB 2GiB", "9999999999 TiB", "8", "1048575", "0.5"}) {
     EXPECT_EQ(parse_bytes(text), kNoSize) << '"' << text << '"';
   }
 }
