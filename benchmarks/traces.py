@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from benchmarks.report import Report
 from gpushare.simulate import generate, runs
-from gpushare.simulate.trace import to_csv
+from gpushare.simulate.trace import TraceJob, to_csv
 
 BASELINE = "exclusive"
 POLICIES = ("fifo", "srtf", "rr", "fair", "pack")
@@ -33,11 +33,31 @@ class Setting(NamedTuple):
     """Figures of the cluster's paper, by the name of ours."""
 
 
+def seeds(setting: Setting, *, quick: bool) -> int:
+    """Returns how many traces there are."""
+    return 1 if quick else setting.seeds
+
+
+def trace_of(setting: Setting, seed: int, *, quick: bool) -> list[TraceJob]:
+    """Returns the trace of one seed."""
+    return generate.generate(
+        setting.cluster,
+        jobs=min(setting.jobs, 50) if quick else setting.jobs,
+        seed=seed,
+        devices=_devices(setting, quick=quick),
+        load=setting.load,
+    )
+
+
+def _devices(setting: Setting, *, quick: bool) -> int:
+    return min(setting.devices, 5) if quick else setting.devices
+
+
 def compare(setting: Setting, *, quick: bool) -> Report:
     """Runs the trace once for each seed and policy."""
     report = Report(name=f"trace_{setting.cluster}")
     samples: dict[str, list[float]] = {}
-    for seed in range(1 if quick else setting.seeds):
+    for seed in range(seeds(setting, quick=quick)):
         for name, value in _ratios(setting, seed, quick=quick).items():
             samples.setdefault(name, []).append(value)
     for name, values in samples.items():
@@ -59,12 +79,9 @@ def compare(setting: Setting, *, quick: bool) -> Report:
 
 
 def _ratios(setting: Setting, seed: int, *, quick: bool) -> dict[str, float]:
-    jobs = min(setting.jobs, 50) if quick else setting.jobs
-    devices = min(setting.devices, 5) if quick else setting.devices
-    made = generate.generate(
-        setting.cluster, jobs=jobs, seed=seed, devices=devices, load=setting.load
-    )
-    machine = {"interference": "1", **setting.machine, "devices": str(devices)}
+    made = trace_of(setting, seed, quick=quick)
+    devices = str(_devices(setting, quick=quick))
+    machine = {"interference": "1", **setting.machine, "devices": devices}
     reports = runs.run(to_csv(made), [BASELINE, *POLICIES], machine)
     compared = runs.ratios(reports)
     found = {

@@ -65,6 +65,14 @@ def test_alibaba_has_its_median_and_90th_percentile() -> None:
     assert durations[int(0.9 * len(durations))] == pytest.approx(16_200, rel=0.06)
 
 
+def test_fitted_jobs_are_mostly_short_and_some_long() -> None:
+    durations = _durations("fitted")
+    assert statistics.median(durations) == pytest.approx(84, rel=0.05)
+    # As log-normal: the 90th percentile is 1.2816 sigma above the median.
+    assert durations[int(0.9 * len(durations))] == pytest.approx(84 * 6.01, rel=0.06)
+    assert durations[-1] == 48 * 60
+
+
 def test_a_spread_is_that_of_alibaba_around_five_minutes() -> None:
     durations = _durations("spread")
     assert statistics.median(durations) == pytest.approx(300, rel=0.05)
@@ -92,7 +100,7 @@ def test_a_model_uses_all_of_the_device_with_its_most_images_a_second() -> None:
     [("nobody", {}), ("salus", {"jobs": 0}), ("salus", {"devices": 0}), ("salus", {"load": 0.0})],
 )
 def test_what_is_out_of_range_is_refused(cluster: str, wish: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=r"salus, spread, philly, alibaba|above 0"):
+    with pytest.raises(ValueError, match=r"salus, fitted, spread, philly, alibaba|above 0"):
         generate.generate(cluster, **{"jobs": 10, **wish})
 
 

@@ -24,16 +24,21 @@ namespace {
 constexpr const char* kHeader = "gpushare-profiles 1";
 constexpr const char* kLastLine = "end";
 // The length that bounds a line. With the most lines that there may be it bounds the file.
-constexpr std::size_t kMostLineBytes = 400;
+constexpr std::size_t kMostLineBytes = 1000;
 
-// One model. read_line() expects the fields in this order.
+// One model. read_line() expects the fields in this order. The lengths come last, each as the
+// number of iterations and that of the name: a line of an older coordinator ends before them.
 std::string line_of(const sched::ProfileKey& key, const sched::Profile& profile) {
+  std::string lengths;
+  for (const sched::PastRun& run : profile.lengths.runs())
+    lengths +=
+        fmt::format("{}{}@{:x}", lengths.empty() ? " lengths " : ",", run.iterations, run.name);
   return fmt::format(
       "profile uid {} model {:016x} iteration_ns {} tail_ns {} gap_ns {} stall_ns {}"
-      " persistent_bytes {} ephemeral_bytes {} iterations {}\n",
+      " persistent_bytes {} ephemeral_bytes {} iterations {}{}\n",
       key.uid, key.fingerprint, profile.iteration.value(), profile.tail.value(),
       profile.gap.value(), profile.stall.value(), profile.sizes.persistent.value(),
-      profile.sizes.ephemeral.value(), profile.iterations);
+      profile.sizes.ephemeral.value(), profile.iterations, lengths);
 }
 
 // Reads one line, field by field. After a field that is not as expected all others fail too, so the
@@ -50,6 +55,23 @@ class LineReader {
   void bytes(const char* name, Bytes& value) { value = Bytes{amount(name)}; }
   void model(const char* name, std::uint64_t& value) {
     is_good_ = is_good_ && take() == name && words_ >> std::hex >> value >> std::dec;
+  }
+  // Nothing, or what line_of() writes.
+  void lengths(sched::Lengths& lengths) {
+    const std::string name = take();
+    if (name.empty()) return;
+    const std::string all = take();
+    std::istringstream text(all);
+    std::string run;
+    is_good_ = is_good_ && name == "lengths" && !all.empty() && all.back() != ',';
+    while (is_good_ && std::getline(text, run, ',')) {
+      std::istringstream numbers(run);
+      sched::PastRun past;
+      char mark = 0;
+      is_good_ = numbers >> past.iterations >> mark >> std::hex >> past.name && mark == '@' &&
+                 past.iterations > 0 && numbers.eof();
+      lengths.note(past);
+    }
   }
   [[nodiscard]] bool ends_well() { return is_good_ && take().empty(); }
 
@@ -81,6 +103,7 @@ bool read_line(const std::string& line, sched::ProfileKey& key, sched::Profile& 
   reader.bytes("persistent_bytes", profile.sizes.persistent);
   reader.bytes("ephemeral_bytes", profile.sizes.ephemeral);
   reader.number("iterations", profile.iterations);
+  reader.lengths(profile.lengths);
   return reader.ends_well();
 }
 

@@ -161,6 +161,7 @@ void Job::observe(const wire::Usage& seen, Nanos now) {
   next.phases.training = with_possible_times(next.phases.training);
   next.phases.evaluation = with_possible_times(next.phases.evaluation);
   const bool is_baseline = std::exchange(measured.has_counted_before, false);
+  measured.note_length(usage.iterations, next.iterations, is_baseline);
   if (!is_baseline && next.iterations > usage.iterations && next.busy > usage.busy) {
     measured.note_iterations(next.iterations - usage.iterations, next.busy - usage.busy,
                              main_phase(next).usual);
@@ -182,14 +183,28 @@ Nanos Job::long_iteration() const {
   return std::max(measured.iteration, tail);
 }
 
+ExpectedRest Job::expected_rest() const {
+  if (!measured.remembered.has_value()) return {};
+  return measured.remembered->lengths.rest(number_of_name(who.name), measured.length);
+}
+
+double Job::iterations_to_go() const {
+  const std::uint64_t total = settings.iterations_total;
+  if (total == 0) return expected_rest().iterations;
+  return total > usage.iterations ? static_cast<double>(total - usage.iterations) : 0;
+}
+
 Profile Job::profile() const {
+  Lengths lengths;
+  lengths.note({.name = number_of_name(who.name), .iterations = measured.length});
   const wire::IterationTime& usual = main_phase(usage);
   return {.iteration = usual.usual > Nanos{} ? usual.usual : measured.iteration,
           .tail = usual.tail,
           .gap = measured.gaps.median(),
           .stall = measured.stall,
           .sizes = sizes_of(usage, room.lane).value_or(Sizes{}),
-          .iterations = measured.iterations};
+          .iterations = measured.iterations,
+          .lengths = std::move(lengths)};
 }
 
 Standing Job::standing() const {
@@ -205,8 +220,7 @@ Standing Job::standing() const {
           .waiting_since = place.waiting_since,
           .served = served.time,
           .virtual_time = served.virtual_time,
-          .iterations_total = settings.iterations_total,
-          .iterations = usage.iterations,
+          .iterations_to_go = iterations_to_go(),
           .iteration = measured.iteration};
 }
 

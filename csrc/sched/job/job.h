@@ -83,10 +83,9 @@ struct Standing {
   std::uint64_t queued = 0;  // counts entries into the table
   Nanos waiting_since;
   Nanos served;
-  double virtual_time = 0;             // seconds served over weight
-  std::uint64_t iterations_total = 0;  // 0: it does not say
-  std::uint64_t iterations = 0;        // so far
-  Nanos iteration;                     // how long one takes; 0: unknown
+  double virtual_time = 0;      // seconds served over weight
+  double iterations_to_go = 0;  // 0: unknown
+  Nanos iteration;              // how long one takes; 0: unknown
   bool operator==(const Standing&) const = default;
 };
 
@@ -149,6 +148,10 @@ struct Job {
   void charge_lease(Nanos since, Nanos now);
   // Takes over what the job says of itself, with impossible numbers cut.
   void observe(const wire::Usage& seen, Nanos now);
+  // What jobs before it with its model had to go when they had run as many iterations as it has.
+  [[nodiscard]] ExpectedRest expected_rest() const;
+  // As it said, or else as is expected; 0: unknown, or it has run more than it said.
+  [[nodiscard]] double iterations_to_go() const;
   // The profile that would be remembered if the job ended now.
   [[nodiscard]] Profile profile() const;
   // It is granted its next lease. pre: it waits for one.

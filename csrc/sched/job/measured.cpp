@@ -63,8 +63,18 @@ void Measured::begin_model(std::uint64_t model, const Profile* known) {
   measure_anew();
 }
 
+// A page that is seen first counts from the begin of its process, so its number is the whole.
+void Measured::note_length(std::uint64_t before, std::uint64_t now, bool is_baseline) {
+  if (is_baseline) {
+    length = std::max(length, now);
+  } else if (now > before) {
+    length += now - before;
+  }
+}
+
 void Measured::measure_anew() {
   iterations = 0;
+  length = 0;
   busy = Nanos{};
 }
 

@@ -46,6 +46,7 @@ struct Measured {
   bool has_iterated = false;
   std::uint64_t iterations = 0;  // that `iteration` follows from, of this model
   Nanos busy;                    // in them
+  std::uint64_t length = 0;      // all iterations of the job with this model
   std::uint32_t switches = 0;
 
   // Its page counts since its process began, and the next Usage says from where on it is seen.
@@ -58,6 +59,8 @@ struct Measured {
   void begin_model(std::uint64_t model, const Profile* known);
   // Its profile is remembered: what is measured from now on is of the next registration.
   void measure_anew();
+  // Its page counts `before` iterations no more, but `now`.
+  void note_length(std::uint64_t before, std::uint64_t now, bool is_baseline);
   // The job ran `num` iterations, which took `time` in all. `usual`: the median that the job knows,
   // or 0.
   void note_iterations(std::uint64_t num, Nanos time, Nanos usual);

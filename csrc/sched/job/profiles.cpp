@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "csrc/sched/job/lookup.h"
 #include "csrc/sched/job/ranges.h"
@@ -41,6 +42,8 @@ Nanos mixed(Nanos older, Nanos newer, double share) {
 }
 
 Profile merged(const Profile& older, const Profile& newer) {
+  Lengths lengths = older.lengths;
+  lengths.note_all(newer.lengths);
   const std::uint64_t num_old = std::min(older.iterations, kMostOldIterations);
   const double share = static_cast<double>(newer.iterations) /
                        (static_cast<double>(newer.iterations) + static_cast<double>(num_old));
@@ -49,7 +52,8 @@ Profile merged(const Profile& older, const Profile& newer) {
           .gap = mixed(older.gap, newer.gap, share),
           .stall = mixed(older.stall, newer.stall, share),
           .sizes = newer.sizes == Sizes{} ? older.sizes : newer.sizes,
-          .iterations = newer.iterations + num_old};
+          .iterations = newer.iterations + num_old,
+          .lengths = std::move(lengths)};
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // What the coordinator remembers of jobs that have ended, for the next one with the same model.
 //
-// Which problem it solves: how long an iteration takes, and how much memory it needs, is learned
-// while a job runs; a job that runs again would be unknown again for as long. So a job that
-// registers says a fingerprint of its model (wire::Register), and what was measured of it is kept
-// here when it ends.
+// Which problem it solves: how long an iteration takes, how many there are, and how much memory
+// they need, is learned while a job runs; a job that runs again would be unknown again for as long.
+// So a job that registers says a fingerprint of its model (wire::Register), and what was measured
+// of it is kept here when it ends.
 //
 // A profile is a hint. What is measured replaces it within a few iterations (measured.cpp), and no
 // byte of room follows from it. It is found under its user alone: a user's jobs neither see nor
@@ -20,6 +20,7 @@
 
 #include "csrc/base/units.h"
 #include "csrc/sched/job/admission.h"
+#include "csrc/sched/job/lengths.h"
 
 namespace gpushare::sched {
 
@@ -36,6 +37,7 @@ struct Profile {
   Nanos stall;                   // what a switch to it costs
   Sizes sizes;                   // what it keeps, and needs in an iteration; Sizes{}: unknown
   std::uint64_t iterations = 0;  // that all this was seen in
+  Lengths lengths = {};          // how many iterations the last jobs ran
   bool operator==(const Profile&) const = default;
 };
 

@@ -1,6 +1,7 @@
 // A job's number is the time that it still needs, with a little taken off for its age. The time
-// follows from how many iterations it said it would run and how long one takes. Where that is not
-// known, the time it has had stands in for it.
+// follows from how many iterations it has to go and how long one takes. If the job does not say how
+// many, those of earlier jobs with its model tell (lengths.h). Where that is not known either, the
+// time it has had stands in for it.
 #include <memory>
 #include <string>
 
@@ -19,21 +20,30 @@ constexpr double kAging = 0.02;
 // How long the job is thought to use the device still, in seconds. Where that is not known, as long
 // as it has used it (least attained service): where lengths have a heavy tail, what has run for
 // long goes on for long. It is not known of a job that does not say how many iterations it has,
-// or has run more than it said, and of one whose iterations were not seen yet.
-bool is_known(const Standing& job) {
-  return job.iterations_total > job.iterations && job.iteration > Nanos{};
-}
+// where no longer run of its model is remembered; of one that has run more than it said; and of one
+// whose iterations were not seen yet.
+bool is_known(const Standing& job) { return job.iterations_to_go > 0 && job.iteration > Nanos{}; }
 
 double remaining_seconds(const Standing& job) {
   if (!is_known(job)) return to_seconds(job.served);
-  return static_cast<double>(job.iterations_total - job.iterations) * to_seconds(job.iteration);
+  return job.iterations_to_go * to_seconds(job.iteration);
+}
+
+// How sure it is: between which bounds the jobs lay that it follows from.
+std::string length_text(const Job& job) {
+  if (job.settings.iterations_total > 0) return "";
+  const ExpectedRest rest = job.expected_rest();
+  return fmt::format(", as {} earlier {} with its model had {} iterations to go at this point",
+                     rest.runs, rest.runs == 1 ? "job" : "jobs",
+                     rest.least == rest.most ? fmt::format("{}", rest.least)
+                                             : fmt::format("{} to {}", rest.least, rest.most));
 }
 
 std::string remaining_text(const Job& job) {
   if (is_known(job.standing())) {
     const bool is_remembered = job.measured.iteration_source() == Source::kRemembered;
-    return fmt::format("{} has {:.3f} s to go{}", label(job), remaining_seconds(job.standing()),
-                       is_remembered ? ", as remembered of its model" : "");
+    return fmt::format("{} has {:.3f} s to go{}{}", label(job), remaining_seconds(job.standing()),
+                       is_remembered ? ", as remembered of its model" : "", length_text(job));
   }
   const char* why = job.settings.iterations_total == 0  ? "it does not say how long it is"
                     : job.measured.iteration <= Nanos{} ? "no iteration of it was seen"

@@ -12,6 +12,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "csrc/base/units.h"
@@ -62,6 +63,10 @@ class SimDevice final : public Machine {
   // Jobs that have arrived and are not gone.
   [[nodiscard]] const std::vector<SimJob*>& present() const { return present_; }
   [[nodiscard]] std::uint64_t num_switches() const;
+
+  // What its coordinator remembers of jobs that have ended.
+  [[nodiscard]] const sched::Profiles& profiles() const { return coordinator_->profiles(); }
+  void set_profiles(sched::Profiles profiles) { coordinator_->set_profiles(std::move(profiles)); }
 
   // The Machine of its jobs.
   [[nodiscard]] Nanos now() const override { return world_.events.now(); }

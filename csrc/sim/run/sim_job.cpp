@@ -15,6 +15,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -22,6 +24,15 @@
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sim {
+namespace {
+
+// The number of the job's model: equal for equal names, and 0 for none.
+std::uint64_t fingerprint_of(const JobSpec& job) {
+  return job.model.empty() ? 0 : std::hash<std::string>{}(job.model) | 1U;
+}
+
+}  // namespace
+
 wire::Address SimJob::address() const {
   wire::Address of;
   of.job = id_;
@@ -77,16 +88,19 @@ void SimJob::receive(const wire::Grant& m) {
   if (m.need_n == 0) return;
   if (phase_ == Phase::kStarting) {
     memory_.resident = spec_->live;
-    machine_->tell(*this, wire::Register{.of = address(),
-                                         .name = spec_->name,
-                                         .group = spec_->user,
-                                         .settings = {.priority = spec_->priority,
-                                                      .weight = spec_->weight,
-                                                      .memory_limit = spec_->limit,
-                                                      .deadline = spec_->deadline,
-                                                      .share_limit = spec_->share_limit,
-                                                      .is_elastic = spec_->is_elastic,
-                                                      .iterations_total = spec_->iterations}});
+    machine_->tell(
+        *this,
+        wire::Register{.of = address(),
+                       .name = spec_->name,
+                       .group = spec_->user,
+                       .settings = {.priority = spec_->priority,
+                                    .weight = spec_->weight,
+                                    .memory_limit = spec_->limit,
+                                    .deadline = spec_->deadline,
+                                    .share_limit = spec_->share_limit,
+                                    .is_elastic = spec_->is_elastic,
+                                    .iterations_total = spec_->says_length ? spec_->iterations : 0},
+                       .fingerprint = fingerprint_of(*spec_)});
   } else if (phase_ == Phase::kNeeding) {
     begin_iterations();
   }

@@ -97,9 +97,17 @@ void Simulation::count_gone() {
   for (const std::size_t job : world_.gone) {
     ++num_ended_;
     loads_[placed_[job]].remove(load_of(jobs_[job].spec()));
+    if (!jobs_[job].spec().model.empty()) share_profiles(placed_[job]);
     if (queue_.has_value()) queue_->note_idle(placed_[job]);
   }
   world_.gone.clear();
+}
+
+// As the daemon does: what one device has learned of a model is known on all.
+void Simulation::share_profiles(std::size_t of) {
+  for (std::size_t device = 0; device < devices_.size(); ++device) {
+    if (device != of) devices_[device]->set_profiles(sched::Profiles(devices_[of]->profiles()));
+  }
 }
 
 // An event of a job concerns only its own device, so only that one settles.

@@ -47,6 +47,7 @@ class Simulation {
   void place(std::size_t job, std::size_t device);
   void settle(std::size_t device);
   void count_gone();
+  void share_profiles(std::size_t of);
   void happen(const Event& event);
   [[nodiscard]] Status check_progress(std::uint64_t num_events);
 

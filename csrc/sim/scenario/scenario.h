@@ -37,6 +37,8 @@ struct JobSpec {
   Nanos deadline;            // of an iteration; 0: none
   double share_limit = 0;    // 0: none
   bool is_elastic = false;   // both limits
+  std::string model;         // by which its user's jobs are remembered; "": they are not
+  bool says_length = true;   // as register(iterations=...) does
   std::optional<Nanos> due;  // when it should be done, after its arrival; only reported
 };
 

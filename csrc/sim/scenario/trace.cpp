@@ -83,6 +83,14 @@ bool read_elastic(const std::string& text, Row& row) {
   row.job.is_elastic = text == "1";
   return text == "0" || text == "1";
 }
+bool read_model(const std::string& text, Row& row) {
+  row.job.model = text;
+  return true;
+}
+bool read_says_length(const std::string& text, Row& row) {
+  row.job.says_length = text == "1";
+  return text == "0" || text == "1";
+}
 bool read_name(const std::string& text, Row& row) {
   row.job.name = text;
   return true;
@@ -130,6 +138,8 @@ constexpr std::array kColumns{
              return put(parse_number(text), row.job.share_limit);
            }},
     Column{"elastic", Unit::kNone, "0 or 1", read_elastic},
+    Column{"model", Unit::kNone, "a name", read_model},
+    Column{"says_length", Unit::kNone, "0 or 1", read_says_length},
     Column{"due", Unit::kTime, kTimeForm, read_due},
 };
 

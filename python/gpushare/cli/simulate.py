@@ -84,7 +84,8 @@ def simulate(
     rows: Annotated[bool, typer.Option(help="With --json: a row of each job, too.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Folder for plots (needs matplotlib).")] = None,
     generate: Annotated[
-        str | None, typer.Option(help="Make a trace instead: salus, spread, philly or alibaba.")
+        str | None,
+        typer.Option(help="Make a trace instead: salus, fitted, spread, philly or alibaba."),
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="With --generate: how many.")] = 100,
     seed: Annotated[int, typer.Option(help="With --generate.")] = 0,

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-HEADER = "name,user,submit_s,iterations,iteration_s,persistent_mib,peak_mib,utilisation,gap_s"
+HEADER = (
+    "name,user,submit_s,iterations,iteration_s,persistent_mib,peak_mib,utilisation,gap_s,"
+    "model,says_length"
+)
 
 
 class TraceJob(NamedTuple):
@@ -24,6 +27,10 @@ class TraceJob(NamedTuple):
     """The part of the device that it uses while it runs alone."""
     gap_seconds: float = 0.0
     """From an iteration to the next, in which the device is not used."""
+    model: str = ""
+    """Jobs of one user with the same model are remembered for each other; "": not remembered."""
+    says_length: bool = True
+    """Whether it tells the coordinator how many iterations it will run."""
 
     @property
     def seconds(self) -> float:
@@ -38,7 +45,7 @@ def to_csv(jobs: Iterable[TraceJob], comment: str = "") -> str:
     lines += [
         f"{job.name},{job.user},{job.submit_seconds:.3f},{job.iterations},"
         f"{job.iteration_seconds:.6f},{job.persistent_mib},{job.peak_mib},"
-        f"{job.utilisation:.3f},{job.gap_seconds:.6f}"
+        f"{job.utilisation:.3f},{job.gap_seconds:.6f},{job.model},{int(job.says_length)}"
         for job in jobs
     ]
     return "\n".join(lines) + "\n"

@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include "csrc/wire/limits.h"
+
 #include "tests/cpp/support/daemon_fake_proc.h"
 #include "tests/cpp/support/daemon_job.h"
 #include "tests/cpp/support/daemon_process.h"
@@ -56,6 +58,29 @@ TEST(ProfileFile, ReadsWhatWasWritten) {
   ASSERT_EQ(::stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0600U);
   EXPECT_FALSE(std::filesystem::exists(path + ".new"));
+}
+
+// A line without them is an older coordinator's.
+TEST(ProfileFile, TheLengthsOfRunsAreKept) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/sock.profiles";
+  sched::Profile profile = profile_of(50);
+  for (std::uint64_t run = 0; run < sched::Lengths::kMost; ++run)
+    profile.lengths.note({.name = 0xffffffff, .iterations = wire::kMaxAmount - run});
+  sched::Profiles profiles;
+  profiles.note({.uid = 3, .fingerprint = kModel}, profile);
+  profiles.note({.uid = 4, .fingerprint = kModel}, profile_of(7));
+  ASSERT_TRUE(write_profile_file(path, profiles).ok());
+  const auto read = read_profile_file(path);
+  ASSERT_TRUE(read.has_value()) << read.error().message();
+  EXPECT_EQ(read->oldest_first(), profiles.oldest_first());
+  const std::string good = text_of(path);
+  for (const char* lengths : {" lengths", " lengths 7", " lengths 0@1", " lengths 7@1,",
+                              " lengths x@1", " lengths 7@1x", " sizes 7@1", " lengths 7@1 8@1"}) {
+    std::string text = good;
+    testing::write_file(path, text.insert(text.find("\nend"), lengths));
+    EXPECT_FALSE(read_profile_file(path).has_value()) << lengths;
+  }
 }
 
 TEST(ProfileFile, NoFileIsNothingRemembered) {

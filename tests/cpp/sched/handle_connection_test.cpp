@@ -61,6 +61,50 @@ TEST(HandleConnection, EachRegistrationIsMeasuredByItself) {
   EXPECT_EQ(job.measured.busy, Nanos{});
 }
 
+// A job with this model and name, that says no length, and has run so many iterations.
+Job& job_that_ran(ConnectionWorld& world, Step& step, std::uint64_t id, std::uint64_t iterations) {
+  Job& job = world.hello(id);
+  wire::Register wish;
+  wish.of = job.who.of;
+  wish.name = "vgg";
+  wish.fingerprint = 5;
+  on_register(step, job, wish);
+  wire::Usage usage;
+  usage.iterations = iterations;
+  usage.busy = seconds(static_cast<std::int64_t>(iterations));
+  job.observe(usage, seconds(9));
+  return job;
+}
+
+TEST(HandleConnection, HowLongAJobRanIsExpectedOfTheNextWithItsModel) {
+  ConnectionWorld world;
+  Step step = begin_step(world.table, seconds(1), false);
+  Job& first = job_that_ran(world, step, 1, 40);
+  EXPECT_EQ(first.iterations_to_go(), 0) << "nothing is known";
+  on_gone(step, first);
+  on_unregister(step, job_that_ran(world, step, 2, 100));
+  Job& third = job_that_ran(world, step, 3, 10);
+  EXPECT_EQ(third.iterations_to_go(), (30 + 90) / 2);
+  third.settings.iterations_total = 25;
+  EXPECT_EQ(third.iterations_to_go(), 15) << "what it says counts more";
+  third.settings.iterations_total = 5;
+  EXPECT_EQ(third.iterations_to_go(), 0) << "it has run more than it said";
+}
+
+TEST(HandleConnection, AJobThatConnectsAnewHasTheLengthThatItsPageSays) {
+  ConnectionWorld world;
+  Step step = begin_step(world.table, seconds(1), false);
+  Job& job = job_that_ran(world, step, 1, 40);
+  job.connect(wire::Hello{}, true);
+  wire::Usage usage;
+  usage.iterations = 50;
+  job.observe(usage, seconds(10));
+  EXPECT_EQ(job.measured.length, 50U);
+  usage.iterations = 60;
+  job.observe(usage, seconds(11));
+  EXPECT_EQ(job.measured.length, 60U);
+}
+
 TEST(HandleConnection, WhatAJobSaysOfItselfIsKeptWithinWhatItsUserMayHave) {
   ConnectionWorld world;
   UserOptions& user = world.table.options.users.others;

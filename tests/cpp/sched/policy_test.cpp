@@ -94,6 +94,18 @@ TEST(Srtf, OfAnUnknownLengthWhatItHadCounts) {
   EXPECT_TRUE(is_first("srtf", had_little, job_of_length(3, 15)));
 }
 
+TEST(Srtf, OfAnUnknownLengthThoseOfEarlierJobsCount) {
+  Job learned = job_of_length(1, 0);
+  learned.served.time = seconds(1);
+  learned.measured.remembered = Profile{};
+  learned.measured.remembered->lengths.note({.name = 0, .iterations = 30});
+  learned.measured.length = 10;
+  EXPECT_TRUE(is_first("srtf", job_of_length(2, 19), learned));
+  EXPECT_TRUE(is_first("srtf", learned, job_of_length(2, 21)));
+  learned.measured.length = 30;
+  EXPECT_TRUE(is_first("srtf", learned, job_of_length(2, 2))) << "it had 1 s";
+}
+
 TEST(Srtf, ANewJobIsFirstUntilItsIterationsWereSeen) {
   Job unseen = job_of_length(2, 1000000);
   unseen.measured.iteration = Nanos{};
@@ -202,6 +214,21 @@ TEST(PolicyWhy, SrtfSaysWhatEachHasToGo) {
       why("srtf", unknown, over),
       "srtf: 7 has had 3.000 s, and it does not say how long it is; 9 has had 4.000 s, and it "
       "has run all iterations that it said");
+}
+
+TEST(PolicyWhy, SrtfSaysHowSureALearnedLengthIs) {
+  Job learned = job_of_length(3, 0);
+  learned.measured.iterations = kIterationsToLearn;
+  learned.measured.remembered = Profile{};
+  learned.measured.remembered->lengths.note({.name = 0, .iterations = 30});
+  EXPECT_EQ(
+      why("srtf", learned, job_of_length(5, 40)),
+      "srtf: 3 has 30.000 s to go, as 1 earlier job with its model had 30 iterations to go at "
+      "this point; 5 has 40.000 s to go");
+  learned.measured.remembered->lengths.note({.name = 0, .iterations = 40});
+  EXPECT_EQ(why("srtf", learned, job_of_length(5, 40)),
+            "srtf: 3 has 35.000 s to go, as 2 earlier jobs with its model had 30 to 40 iterations "
+            "to go at this point; 5 has 40.000 s to go");
 }
 
 TEST(PolicyWhy, SrtfSaysWhatAgeCounts) {

@@ -1,7 +1,9 @@
 #include "csrc/sched/job/profiles.h"
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -19,6 +21,47 @@ Profile profile_of(Nanos iteration, std::uint64_t iterations = 100) {
           .stall = {},
           .sizes = {mib(30), mib(10)},
           .iterations = iterations};
+}
+
+Lengths lengths_of(std::initializer_list<PastRun> runs) {
+  Lengths lengths;
+  for (const PastRun& run : runs)
+    lengths.note(run);
+  return lengths;
+}
+
+TEST(Lengths, WhatEarlierJobsHadToGoIsExpected) {
+  const Lengths lengths = lengths_of({{1, 100}, {1, 100}, {1, 1000}});
+  EXPECT_EQ(lengths.rest(1, 0).iterations, 400);
+  EXPECT_EQ(lengths.rest(1, 60).iterations, (40 + 40 + 940) / 3.0);
+  EXPECT_EQ(lengths.rest(1, 60).least, 40U);
+  EXPECT_EQ(lengths.rest(1, 60).most, 940U);
+  EXPECT_EQ(lengths.rest(1, 100).iterations, 900) << "it is none of the short ones";
+  EXPECT_EQ(lengths.rest(1, 100).runs, 1U);
+  EXPECT_EQ(lengths.rest(1, 1000).iterations, 0) << "longer than all: unknown";
+  EXPECT_EQ(Lengths().rest(1, 0).iterations, 0);
+}
+
+TEST(Lengths, JobsOfTheSameNameCountAloneIfThereAreAny) {
+  const Lengths lengths = lengths_of({{1, 100}, {2, 500}, {2, 700}});
+  EXPECT_EQ(lengths.rest(1, 0).iterations, 100);
+  EXPECT_EQ(lengths.rest(1, 100).iterations, 0) << "the others say nothing of it";
+  EXPECT_EQ(lengths.rest(2, 0).iterations, 600);
+  EXPECT_EQ(lengths.rest(3, 0).iterations, 1300 / 3.0) << "all of its model";
+  EXPECT_NE(number_of_name("vgg"), number_of_name("vgh"));
+}
+
+TEST(Lengths, TheLastOnesAreKept) {
+  Profiles profiles;
+  for (std::uint64_t run = 1; run <= Lengths::kMost + 5; ++run) {
+    Profile profile = profile_of(millis(50));
+    profile.lengths.note({.name = 1, .iterations = run * 10});
+    profiles.note(key_of(1), profile);
+  }
+  const std::vector<PastRun>& kept = profiles.find(key_of(1))->lengths.runs();
+  ASSERT_EQ(kept.size(), Lengths::kMost);
+  EXPECT_EQ(kept.front().iterations, 60U);
+  EXPECT_EQ(kept.back().iterations, (Lengths::kMost + 5) * 10);
 }
 
 TEST(Profiles, RemembersAJobUnderItsUserAlone) {

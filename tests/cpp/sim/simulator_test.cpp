@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,6 +39,31 @@ TEST(Simulator, GivesTwoEqualJobsEqualShares) {
             "job name=b iteration=50ms gap=1ms iterations=100000 live=200MiB peak=600MiB\n");
     EXPECT_NEAR(figure(report, "a", "iterations"), figure(report, "b", "iterations"), 12) << report;
     EXPECT_GT(figure(report, "a", "leases"), 10) << report;
+  }
+}
+
+// Ten iterations of the short job, which comes 5 s before the long one. Nobody says how many it
+// has.
+double finish_of_short(const std::string& of_short, const std::string& of_long, int devices) {
+  std::string trace =
+      "name,submit_s,iterations,iteration_s,persistent_mib,model,says_length\n"
+      "past_short,0,10,1,600,s,0\n"
+      "past_long,0,100,1,600,l,0\n"
+      "short,200,10,1,600," +
+      of_short + ",0\nlong,205,100,1,600," + of_long + ",0\n";
+  if (devices > 1) trace += "beside,201,1000,1,600,,1\n";
+  auto report = run_trace(fmt::format("capacity=1GiB policy=srtf switch=0s devices={}", devices),
+                          trace, {.jobs = true});
+  EXPECT_TRUE(report.has_value()) << report.error().to_string();
+  return figure(report.value_or(""), "short", "finish_seconds");
+}
+
+// With two devices the jobs of before ran on one each, and both new ones are on the first.
+TEST(Simulator, LengthsAreLearnedFromEarlierJobs) {
+  for (const int devices : {1, 2}) {
+    EXPECT_NEAR(finish_of_short("s", "l", devices), 210, 0.5) << devices;
+    EXPECT_GT(finish_of_short("", "", devices), 212) << "the new one has had less: " << devices;
+    EXPECT_GT(finish_of_short("l", "s", devices), 215) << "the other is the short one: " << devices;
   }
 }
 

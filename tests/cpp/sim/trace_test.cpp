@@ -21,9 +21,10 @@ TEST(Trace, ReadsEveryColumn) {
       "# made by hand\n"
       "utilisation,priority,name,user,submit,iterations,iteration,gap,persistent,peak,weight,limit,"
       "deadline,"
-      "due,share_limit,elastic\n"
+      "due,share_limit,elastic,model,says_length\n"
       "\n"
-      "0.75,guaranteed, vgg.1 ,ann,1.5s,300,20ms,1ms,500MiB,2GiB,2.5,3GiB,50ms,10min,0.5,1\r\n");
+      "0.75,guaranteed, vgg.1 "
+      ",ann,1.5s,300,20ms,1ms,500MiB,2GiB,2.5,3GiB,50ms,10min,0.5,1,vgg,0\r\n");
   ASSERT_EQ(jobs.size(), 1U);
   const JobSpec& job = jobs.front();
   EXPECT_EQ(job.name, "vgg.1");
@@ -42,6 +43,8 @@ TEST(Trace, ReadsEveryColumn) {
   EXPECT_EQ(job.due, seconds(600));
   EXPECT_EQ(job.share_limit, 0.5);
   EXPECT_TRUE(job.is_elastic);
+  EXPECT_EQ(job.model, "vgg");
+  EXPECT_FALSE(job.says_length);
 }
 
 TEST(Trace, TakesUnitsFromTheColumnsName) {
