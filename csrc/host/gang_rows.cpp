@@ -34,6 +34,8 @@ constexpr Nanos kComingTogether = millis(200);
 constexpr Nanos kMostComing = seconds(5);
 // How long the first ranks of a program wait for those that were never here.
 constexpr Nanos kMissing = seconds(10);
+// A row is looked at after so many steps at the latest, however many it has.
+constexpr std::uint64_t kMostAhead = 1000;
 // How often an open row is looked at, at most.
 constexpr Nanos kLook = millis(10);
 
@@ -94,9 +96,7 @@ void GangRows::forget(JobId job) {
   gang_of_.erase(found);
 }
 
-void GangRows::note_singles(std::size_t device, std::size_t num_waiting) {
-  singles_.at(device) = num_waiting;
-}
+void GangRows::note_singles(std::size_t device, std::size_t num) { singles_.at(device) = num; }
 
 RowOrders GangRows::settle(Nanos now) {
   RowOrders orders;
@@ -121,6 +121,7 @@ void GangRows::settle_running(const GangName& name, Gang& gang, Nanos now, RowOr
     return rank.seen.has_lease || (rank.seen.wants && may_begin && !rank.seen.is_held_back);
   });
   if (!is_running) return close(name, gang, now, orders);
+  settle_late(name, gang, now, orders);
   settle_stuck(name, gang, now, orders);
 }
 
@@ -188,6 +189,7 @@ void GangRows::open(const GangName& name, Gang& gang, Nanos now, RowOrders& orde
   gang.state = State::kOpen;
   gang.stop_at = gang.most_steps() + steps_in_slice(gang);
   gang.since = gang.moved_at = now;
+  gang.wanted_since.reset();
   gang.waits_for.clear();
   orders.said.push_back(fmt::format("gang {}: its row is open until step {} ({} steps, {})",
                                     name.second, gang.stop_at, steps_in_slice(gang),
@@ -200,7 +202,7 @@ void GangRows::close(const GangName& name, Gang& gang, Nanos now, RowOrders& ord
   gang.place = ++places_;
   for (const std::size_t device : devices_of(gang.ranks)) {
     const auto turns = static_cast<std::int64_t>(singles_[device]);
-    singles_until_[device] = now + slice(gang) * turns;
+    singles_until_[device] = now + turn_after_row(gang, now) * turns;
   }
   orders.said.push_back(
       fmt::format("gang {}: its row is over at step {}", name.second, gang.stop_at));
@@ -213,7 +215,7 @@ void GangRows::extend_if_alone(Gang& gang, Nanos now, RowOrders& orders) {
   const std::uint64_t most = gang.most_steps();
   if (is_wanted_by_others(gang)) return;
   if (most + margin >= gang.stop_at) gang.stop_at = most + std::max(more, margin + 1);
-  const auto left = static_cast<std::int64_t>(gang.stop_at - most - margin);
+  const auto left = static_cast<std::int64_t>(std::min(gang.stop_at - most - margin, kMostAhead));
   const Nanos iteration = gang.iteration();
   orders.look_by(now + std::max(iteration * left, kLook));
 }

@@ -6,7 +6,8 @@
 // has a row: all its devices at once, until each rank has made the same number of steps.
 //
 //   kWaiting --open--> kOpen (until stop_at) --all have reached it--> kWaiting, last in order
-//   kOpen --a rank ends, or does not come--> kClosing --nobody has a lease--> kWaiting
+//   kOpen --a rank ends, does not come, or others wait too long--> kClosing
+//   kClosing --nobody has a lease--> kWaiting
 //   kWaiting --ranks come with leases of a coordinator before--> kUnknown --all have said--> kOpen
 //
 // How it is used: report() says what is seen of a rank now. A report may come late or twice, since
@@ -85,8 +86,8 @@ class GangRows {
   void report(const RankReport& report, Nanos now);
   // The rank has ended, or its process has.
   void forget(JobId job);
-  // How many jobs without a row wait in line on the device.
-  void note_singles(std::size_t device, std::size_t num_waiting);
+  // How many jobs without a row wait in line on the device, or have a lease there.
+  void note_singles(std::size_t device, std::size_t num);
   RowOrders settle(Nanos now);
 
   [[nodiscard]] bool empty() const { return gangs_.empty(); }
@@ -110,12 +111,13 @@ class GangRows {
   struct Gang {
     std::map<JobId, Rank> ranks;
     State state = State::kWaiting;
-    std::uint64_t stop_at = 0;  // the same for all ranks
-    std::uint64_t place = 0;    // in the order of gangs: the lowest is first
-    bool was_complete = false;  // all its ranks were here
-    Nanos since;                // the first of them came, or the row was opened
-    Nanos moved_at;             // a rank made a step or changed how it stands
-    std::string waits_for;      // if no row is open
+    std::uint64_t stop_at = 0;          // the same for all ranks
+    std::uint64_t place = 0;            // in the order of gangs: the lowest is first
+    bool was_complete = false;          // all its ranks were here
+    Nanos since;                        // the first of them came, or the row was opened
+    Nanos moved_at;                     // a rank made a step or changed how it stands
+    std::optional<Nanos> wanted_since;  // others wait for the devices of its row
+    std::string waits_for;              // if no row is open
 
     template <typename Is>
     [[nodiscard]] bool has(const Is& is) const {
@@ -128,6 +130,7 @@ class GangRows {
 
   void settle_running(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
   void settle_stuck(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
+  void settle_late(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
   void settle_waiting(Nanos now, RowOrders& orders);
   void extend_if_alone(Gang& gang, Nanos now, RowOrders& orders);
   void open(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
@@ -138,6 +141,8 @@ class GangRows {
 
   [[nodiscard]] bool is_wanted_by_others(const Gang& gang) const;
   [[nodiscard]] Nanos slice(const Gang& gang) const;
+  [[nodiscard]] Nanos most_of_row() const;
+  [[nodiscard]] Nanos turn_after_row(const Gang& gang, Nanos now) const;
   [[nodiscard]] std::uint64_t steps_in_slice(const Gang& gang) const;
   [[nodiscard]] static bool is_free(const Gang& gang);
   [[nodiscard]] static bool wants_row(const Gang& gang);
@@ -147,7 +152,7 @@ class GangRows {
   std::map<GangName, Gang> gangs_;
   std::map<JobId, GangName> gang_of_;
   std::uint64_t places_ = 0;
-  // By device: how many single jobs wait there, and until when they have the device before a row.
+  // By device: how many single jobs are there, and until when they have the device before a row.
   std::vector<std::size_t> singles_;
   std::vector<Nanos> singles_until_;
 };

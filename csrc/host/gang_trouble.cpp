@@ -8,6 +8,10 @@
 // A rank is away: it has no more input, or saves a file. Nobody waits for it inside an iteration,
 // so the row closes without it.
 //
+// Ranks may make no steps, or fewer than they said: they evaluate for an hour, or lie. What ranks
+// count is a claim, so a row that others wait for also ends after a time, and single jobs then have
+// as much.
+//
 // All ranks may be between two iterations for long, since their program waits for a person, say.
 // Then the row closes too, if others want its devices.
 //
@@ -31,6 +35,9 @@ namespace {
 // iterations, and no less than the time.
 constexpr std::int64_t kStuckIterations = 10;
 constexpr Nanos kStuck = seconds(2);
+// So many times max_wait a row lasts while others wait for it. Rows that end by their steps are
+// shorter than once.
+constexpr std::int64_t kMostWaits = 2;
 // A gap of which nothing is known.
 constexpr Nanos kIdle = millis(20);
 
@@ -85,10 +92,34 @@ void GangRows::settle_stuck(const GangName& name, Gang& gang, Nanos now, RowOrde
   }
   learn(gang);
   gang.state = State::kOpen;
+  gang.wanted_since.reset();  // the step that follows has its time
   gang.stop_at = gang.most_steps() + 1;
   orders.said.push_back(fmt::format(
       "gang {}: a rank inside an iteration waits for one that has stopped; all go on to step {}",
       name.second, gang.stop_at));
+}
+
+Nanos GangRows::most_of_row() const {
+  return std::max(options_.least_slice, options_.most_slice) * kMostWaits;
+}
+
+// The ranks are asked for their leases at their next boundaries. Where one of them has begun a step
+// by then and another has not, settle_stuck() lets them make it.
+void GangRows::settle_late(const GangName& name, Gang& gang, Nanos now, RowOrders& orders) {
+  if (!is_wanted_by_others(gang)) return gang.wanted_since.reset();
+  if (!gang.wanted_since.has_value()) gang.wanted_since = now;
+  if (gang.state != State::kOpen) return;
+  const Nanos due = *gang.wanted_since + most_of_row();
+  if (now < due) return orders.look_by(due);
+  gang.state = State::kClosing;
+  orders.said.push_back(fmt::format("gang {}: others have waited for {}, its row closes",
+                                    name.second, to_string(most_of_row())));
+}
+
+// How long each single job has the device before the gang's next row.
+Nanos GangRows::turn_after_row(const Gang& gang, Nanos now) const {
+  const Nanos waited = now - gang.wanted_since.value_or(now);
+  return std::clamp(waited, slice(gang), most_of_row());
 }
 
 // A rank that waits inside an iteration for one that has stopped has ended as many steps as that.

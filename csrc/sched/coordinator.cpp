@@ -176,9 +176,7 @@ Ready Coordinator::set_row(JobId job, std::optional<GangRow> row, Nanos now) {
   return impl_->finish(step);
 }
 
-std::size_t Coordinator::num_singles_in_line() const {
-  return sched::num_singles_in_line(impl_->table());
-}
+std::size_t Coordinator::num_singles() const { return sched::num_singles(impl_->table()); }
 
 bool Coordinator::is_held_back(JobId job) const {
   const Job* const found = impl_->table().find(job);

@@ -66,7 +66,7 @@ class Coordinator {
   Ready set_row(JobId job, std::optional<GangRow> row, Nanos now);
   // What the rows of the host depend on: how many other jobs stand in line here, and whether the
   // job is paused, suspended or lost, so that it gets no lease.
-  [[nodiscard]] std::size_t num_singles_in_line() const;
+  [[nodiscard]] std::size_t num_singles() const;
   [[nodiscard]] bool is_held_back(JobId job) const;
 
   // What is remembered of jobs that have ended. Those that register from now on begin with it.

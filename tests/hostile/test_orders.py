@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -108,6 +109,32 @@ def test_a_connection_that_outlives_its_process_is_no_job(box: SharedBox) -> Non
         assert os.read(told, 1) == b".", "the child's connection was not ended"
 
     as_stranger(attack)
+
+
+def test_a_process_that_changes_its_user_stays_the_job_of_the_one_before(box: SharedBox) -> None:
+    """Its room is counted as that user's, whose limits are not the other's."""
+
+    def come_and_go() -> None:
+        with closing(Peer(box.path)) as peer:
+            assert asked(peer, "hello")["type"] == "welcome"
+        os.setuid(STRANGER)
+        answer = asked(Peer(box.path), "hello")
+        assert answer["type"] == "refused"
+        assert "is a job of user 0, and speaks as user" in answer["reason"]
+        (row,) = box.jobs()
+        assert row["uid"] == 0
+
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            come_and_go()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_job_that_comes_back_keeps_its_number_from_strangers(box: SharedBox) -> None:

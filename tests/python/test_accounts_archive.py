@@ -76,6 +76,23 @@ def test_a_damaged_archive_is_refused_in_a_sentence(tmp_path: Path) -> None:
         Database(str(tmp_path / "none" / "a.db"))
 
 
+def test_what_is_no_plain_file_is_no_archive(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(ArchiveError, match="it is no plain file"):
+        Database(str(pipe))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be several users")
+def test_command_lines_are_written_to_no_file_of_another_user(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    path.touch(0o666)
+    os.chown(path, 64_001, -1)
+    with pytest.raises(ArchiveError, match="it is the file of user 64001, who could read"):
+        Database(str(path))
+    assert path.read_bytes() == b""
+
+
 def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with closing(sqlite3.connect(path)) as connection:

@@ -57,7 +57,7 @@ def test_serves_until_ctrl_c(tmp_path: Path) -> None:
     assert value(series, "gpushare_job_share_ratio", job_name="gpt") == 0.34
 
 
-def test_connections_that_break_off_leave_no_line(tmp_path: Path) -> None:
+def test_requests_that_break_off_or_ask_for_what_is_not_leave_no_line(tmp_path: Path) -> None:
     """Whoever reaches the port could fill the log with a stack for each."""
     with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
         errors = tmp_path / "errors"
@@ -69,8 +69,10 @@ def test_connections_that_break_off_leave_no_line(tmp_path: Path) -> None:
                 # Closing resets the connection, so that reading from it fails.
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 connection.close()
-            with urllib.request.urlopen(url) as answer:
-                assert b"gpushare_up" in answer.read()
+            strange = {"Accept": "application/openmetrics-text;version=2"}
+            for headers in ({}, strange):
+                with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as answer:
+                    assert b"gpushare_up" in answer.read()
             process.send_signal(signal.SIGINT)
             assert process.wait() == 0
     assert errors.read_text() == ""

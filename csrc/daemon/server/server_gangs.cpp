@@ -24,15 +24,16 @@
 #include "csrc/base/status.h"
 #include "csrc/daemon/server/server_impl.h"
 #include "csrc/wire/job_messages.h"
-#include "csrc/wire/limits.h"
 
 namespace gpushare::daemon {
 namespace {
 
-// A claim of the job's, so it is bounded.
-std::uint64_t bounded(std::uint64_t step) {
-  return std::min(step, static_cast<std::uint64_t>(wire::kMaxAmount));
-}
+// Claims of the job's. Rows multiply and add them up again and again, so they are bounded by more
+// than any program needs.
+constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 40;
+constexpr Nanos kMostTime = seconds(3600);
+std::uint64_t bounded(std::uint64_t step) { return std::min(step, kMostSteps); }
+Nanos bounded(Nanos time) { return std::min(time, kMostTime); }
 
 }  // namespace
 
@@ -125,13 +126,13 @@ host::RankReport Server::Impl::report_of(const JobEntry& entry) const {
                           .is_held_back = entry.conductor->coordinator().is_held_back(entry.id)};
   if (!entry.registration) return report;
   const wire::Usage usage = entry.registration->usage();
-  report.steps = usage.gang_steps;
+  report.steps = bounded(usage.gang_steps);
   report.wants = entry.is_waiting();
   report.has_lease = entry.registration->belief().lease == Belief::Lease::kOpen;
   report.is_in_gap = usage.is_in_gap;
-  report.iteration = usage.phases.training.usual;
-  report.switching = usage.stall;
-  report.gap = std::max(usage.gap.usual, usage.gap.mean);
+  report.iteration = bounded(usage.phases.training.usual);
+  report.switching = bounded(usage.stall);
+  report.gap = bounded(std::max(usage.gap.usual, usage.gap.mean));
   return report;
 }
 
@@ -142,7 +143,7 @@ void Server::Impl::settle_gangs() {
     if (entry.is_rank) gang_rows_->report(report_of(entry), now);
   }
   for (std::size_t i = 0; i < machines_.size(); ++i)
-    gang_rows_->note_singles(i, machines_[i].conductor->coordinator().num_singles_in_line());
+    gang_rows_->note_singles(i, machines_[i].conductor->coordinator().num_singles());
   host::RowOrders orders = gang_rows_->settle(now);
   for (const std::string& said : orders.said)
     log::debug("{}", said);

@@ -172,6 +172,13 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
     refuse(session, fmt::format("process {} has a connection already", pid));
     return;
   }
+  // A process that has changed its user stays counted as the job of the one before.
+  if (entry != nullptr && entry->uid != session.peer().uid) {
+    refuse(session, fmt::format("process {} is a job of {}, and speaks as {} now", pid,
+                                options_.coordinator.users.label(entry->uid),
+                                options_.coordinator.users.label(session.peer().uid)));
+    return;
+  }
   DeviceMachine* const machine = machine_for(hello, entry);
   if (machine == nullptr) {
     refuse(session, another_device_text(options_, hello.of.device));

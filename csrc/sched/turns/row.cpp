@@ -23,9 +23,10 @@ JobId first_in_row(const Table& table, const Lane& lane) {
   return JobId{0};
 }
 
-std::size_t num_singles_in_line(const Table& table) {
+std::size_t num_singles(const Table& table) {
   std::size_t num = 0;
   for (const Lane& lane : table.device.lanes) {
+    if (lane.lease.has_value() && !table.at(lane.lease->job()).row.has_value()) ++num;
     num += static_cast<std::size_t>(
         std::count_if(lane.waiting.begin(), lane.waiting.end(),
                       [&](const OrderKey& key) { return !table.at(key.id).row.has_value(); }));

@@ -29,7 +29,7 @@ inline bool is_outside_row(const Job& job) { return job.row.has_value() && !is_i
 void set_row(Step& step, Job& job, std::optional<GangRow> row);
 // The first in the lane's line whose row is open; 0: none.
 JobId first_in_row(const Table& table, const Lane& lane);
-// How many jobs without a row stand in the device's lines.
-std::size_t num_singles_in_line(const Table& table);
+// How many jobs without a row stand in the device's lines, or have a lease.
+std::size_t num_singles(const Table& table);
 
 }  // namespace gpushare::sched

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from gpushare._accounts.columns import JOB_KEY, PART_KEY, STORED, Stored
 from gpushare.errors import GpushareError
+from gpushare.users import user_name
 
 if TYPE_CHECKING:
     from gpushare._accounts.journal import Values
@@ -153,4 +155,15 @@ class Database:
 
 def _make_private(path: Path) -> None:
     """Makes the file for its owner alone: command lines stand in it."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        kind = os.fstat(file)
+    finally:
+        os.close(file)
+    if not stat.S_ISREG(kind.st_mode):
+        raise ArchiveError(f"cannot use the archive {path}: it is no plain file. Name another one")
+    if kind.st_uid != os.geteuid():
+        raise ArchiveError(
+            f"cannot use the archive {path}: it is the file of user {user_name(kind.st_uid)}, who "
+            "could read the command lines that are written there. Name a file of your own"
+        )

@@ -262,6 +262,43 @@ TEST(GangRows, ARestartedCoordinatorTellsNothingBeforeAllRanksHaveSaidTheirSteps
   EXPECT_EQ(host.order(1).stop_at, 40U);
 }
 
+// Ranks that evaluate for an hour make no steps, and nor do those that lie.
+TEST(GangRows, ARowThatOthersWaitForEndsAfterATimeToo) {
+  Host host = two_gangs();
+  host.run(1);
+  host.run(2);
+  host.settle();
+  host.now += seconds(20) - millis(1);
+  const RowOrders waits = host.settle();
+  EXPECT_TRUE(host.order(1).is_open);
+  ASSERT_TRUE(waits.look_at.has_value());
+  host.now += millis(1);
+  host.settle();
+  EXPECT_FALSE(host.order(1).is_open || host.order(2).is_open);  // their devices ask them
+  host.stop(1, 0);
+  host.stop(2, 0);
+  host.settle();
+  EXPECT_TRUE(host.order(3).is_open && host.order(4).is_open);
+}
+
+TEST(GangRows, SingleJobsHaveAsLongAsTheyHaveWaitedForTheRow) {
+  Host host;
+  host.see(rank_of(kRed, 1, 0));
+  host.see(rank_of(kRed, 2, 1));
+  host.settle();
+  host.run(1);
+  host.run(2);
+  host.settle();
+  host.now += seconds(60);  // alone
+  host.rows.note_singles(0, 1);
+  host.settle();
+  host.now += seconds(3);
+  host.stop(1, 10'000);
+  host.stop(2, 10'000);
+  EXPECT_EQ(host.settle().look_at, host.now + seconds(3));
+  EXPECT_FALSE(host.order(1).is_open);
+}
+
 // A program waited for a line of input between two iterations, and its row kept another gang from
 // starting that was to send the line.
 TEST(GangRows, ARowWhoseRanksAreAllInALongGapIsOver) {

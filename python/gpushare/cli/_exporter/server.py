@@ -59,9 +59,18 @@ def _expect_bad_clients(server: Any) -> None:
 
     Whoever reaches the port could otherwise keep a thread each, and fill the log with stacks.
     """
+    from prometheus_client.exposition import choose_encoder
 
     class Handler(server.RequestHandlerClass):  # type: ignore[misc]
         timeout = QUIET_SECONDS
+
+        def get_environ(self) -> dict[str, Any]:
+            environ: dict[str, Any] = super().get_environ()
+            try:
+                choose_encoder(environ.get("HTTP_ACCEPT", ""))
+            except (TypeError, ValueError):  # it names a version that is none
+                del environ["HTTP_ACCEPT"]  # as if the client had not said what it accepts
+            return environ
 
     say_error = server.handle_error
 
