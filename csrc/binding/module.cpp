@@ -33,7 +33,7 @@ namespace {
 void install(const py::kwargs& given) {
   InstallOptions options = read_install_options(given);
   // Later settings are ignored, as Process::install() would do; the device is not even made.
-  if (Process::get() != nullptr) return;
+  if (Process::is_installed()) return;
   std::unique_ptr<TorchDevice> shared =
       options.cuda_index < 0 ? make_cpu_device()
                              : value_or_raise(make_cuda_device(options.cuda_index, options.cuda));
@@ -101,7 +101,7 @@ PYBIND11_MODULE(_C, module) {
   module.def("set_log_level",
              [](const std::string& level) { log::set_level(log::parse_level(level)); });
   module.def("install", &install);
-  module.def("is_installed", [] { return Process::get() != nullptr; });
+  module.def("is_installed", &Process::is_installed);
   module.def("segment_plugin_is_intact", &plugin::segment_plugin_is_intact);
   module.def("cuda_device_info", &device_info, py::arg("index"));
   module.def("begin_sharing", &share);

@@ -62,16 +62,20 @@ def install(wish: str = "") -> None:
 
     Raises:
         ConfigError: A setting is wrong.
-        GpushareError: The module does not fit this torch, this is a forked child, or the process
-            shares another device already.
+        GpushareError: The module does not fit this torch, this is a forked child and CUDA's, or
+            the process shares another device already.
     """
-    if is_forked_child():
-        raise GpushareError("a forked child of a job cannot be a job: start it with spawn instead")
+    if is_forked_child() and device() != CPU:
+        raise GpushareError(
+            "a forked child of a job on CUDA cannot be a job: start it with spawn instead"
+        )
     if is_installed():
         _refuse_other_device(wish)
         return
     refuse_bad_settings()
     before = settings()
+    if is_forked_child():
+        immovable.note_fork()
     if wish:
         choose(replace(before, device=wish))
         if is_cpu(wish):
@@ -170,9 +174,15 @@ def _install_at_import() -> None:
         return
     children.program()  # this process may start others before it uses its device
     if children.is_child():
-        children.when_module_is_made(_install_now)
+        children.when_training_begins(_install_now)
     else:
         _install_now()
+
+
+def install_in_child() -> None:
+    """Installs in a forked child that is about to train; what goes wrong is said once."""
+    with _errors_said():
+        install()
 
 
 def _install_now() -> None:

@@ -22,7 +22,7 @@ class Installed(NamedTuple):
     cuda_index: int
     """torch's number of it; below 0: it is no CUDA device."""
     owner_pid: int
-    """The process that installed; a forked child inherits the allocator and is no job."""
+    """The process that installed; a forked child may install anew."""
 
 
 _config: Config | None = None
@@ -84,11 +84,11 @@ def load() -> ModuleType:
 def is_installed() -> bool:
     """Tells whether gpushare's allocator makes this process's CPU tensors."""
     native = sys.modules.get("gpushare._C")
-    return native is not None and bool(native.is_installed()) and not is_forked_child()
+    return native is not None and bool(native.is_installed())
 
 
 def is_forked_child() -> bool:
-    """Tells whether this process was forked from one that had installed."""
+    """Tells whether this process was forked from one that had installed, and has not itself."""
     return _installed.owner_pid not in (0, os.getpid())
 
 

@@ -9,6 +9,10 @@ tensors of its own that an optimizer changes. It is registered without a model a
 its steps are its boundaries. One step proves nothing: programs that resume make one beforehand, to
 have state to load into. A script that calls ``gpushare.register`` itself is left alone.
 
+A forked child is no job before it makes a module or steps an optimizer. Then it is looked at as any
+other process: a daemon that goes on training, or a worker of a pool that trains. Loaders' workers
+do neither, and a child that evaluates what it has inherited uses its parent's memory.
+
 Where a CUDA device is to be shared, a model on the CPU makes no job, and one line says so. That
 CUDA has been started shows nothing: torch's optimizers do that, whatever they optimize.
 
@@ -17,6 +21,7 @@ Watching costs something for every module call, so it ends when the model is fou
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable
@@ -45,6 +50,7 @@ def enable() -> None:
     global _finder
     if _finder is None:
         _finder = Finder()
+        os.register_at_fork(after_in_child=_begin_in_child)
         _install.start()
         when_torch_is_loaded(_finder.start)
 
@@ -65,6 +71,11 @@ def is_found(job: Job) -> bool:
     return _finder is not None and _finder.job is job
 
 
+def _begin_in_child() -> None:
+    if _finder is not None and _native.is_forked_child() and _native.device() == CPU:
+        _finder.begin_in_child()
+
+
 class Finder:
     """Watches optimizers being made and modules being called."""
 
@@ -77,19 +88,36 @@ class Finder:
         self._is_watching = False
         self._is_done = False
         self._is_cpu_said = False
+        self._is_stopped = False
         self._num_steps = 0  # while no job is watched
         self._registers = threading.RLock()  # held by the thread that makes this process a job
 
     def start(self) -> None:
         """Begins to watch, where this process is to be a job."""
-        if children.is_waiting_for_module():
-            children.when_module_is_made(self.start)
+        if children.is_waiting_for_training():
+            children.when_training_begins(self.start)
             return
         if not (_native.is_installed() or _install.is_waiting_for_cuda()):
             return
         self._watch_optimizers()
         self._watch_calls()
         self._watch_steps()
+
+    def begin_in_child(self) -> None:
+        """This process has just been forked from one that had begun: waits until it trains."""
+        if self._is_stopped:
+            return
+        self._job = self._model = None
+        self._is_watching = self._is_done = False
+        self._num_steps = 0
+        self._registers = threading.RLock()
+        children.when_training_begins(self._train_in_child)
+
+    def _train_in_child(self) -> None:
+        _install.install_in_child()
+        if _native.is_installed():
+            self._watch_calls()
+            self._watch_steps()
 
     @property
     def job(self) -> Job | None:
@@ -99,6 +127,7 @@ class Finder:
     def stop(self) -> None:
         """Looks no more."""
         self._is_watching, self._is_done, self._model = False, True, None
+        self._is_stopped = True
 
     def _watch_optimizers(self) -> None:
         import torch
@@ -161,7 +190,7 @@ class Finder:
             self._is_done, self._model = False, None
         self._optimizers.add(optimizer)
         self._owned = None
-        if not self._is_watching:
+        if not (self._is_watching or children.is_waiting_for_training()):
             self._watch_calls()
 
     def ends_watching(self, module: torch.nn.Module) -> bool:
@@ -207,6 +236,8 @@ class Finder:
         """
         from gpushare.job import current, register
 
+        if optimizer not in self._optimizers:  # older than our watch, or from another process
+            self.optimizer_made(optimizer)
         parameters = (each for group in optimizer.param_groups for each in group["params"])
         if self._job is not None or current() is not None or not _are_on_shared_device(parameters):
             return

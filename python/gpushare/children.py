@@ -5,8 +5,8 @@ which belong together.
 
 What multiprocessing starts anew are ranks of ``mp.spawn``, workers of pools or loaders. Such a
 process trains, or it prepares data for one that does and should not be a job. Who trains makes a
-module; a DataLoader's worker makes none, but for those that its parent's script makes when the
-worker imports it.
+module or steps an optimizer. A DataLoader's worker does neither, but for modules that its parent's
+script makes when the worker imports it. A process that is forked is told in the same way.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import secrets
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from gpushare._torch import optimizer_steps
 
 if TYPE_CHECKING:
     import torch
@@ -41,13 +43,16 @@ def is_child() -> bool:
     return process.parent_process() is not None or _is_importing_parent()
 
 
-def is_waiting_for_module() -> bool:
-    """Tells whether somebody waits for this process's first module."""
+def is_waiting_for_training() -> bool:
+    """Tells whether somebody waits until this process trains."""
     return bool(_callbacks)
 
 
-def when_module_is_made(callback: Callable[[], None]) -> None:
-    """Calls back just before this process makes its first module."""
+def when_training_begins(callback: Callable[[], None]) -> None:
+    """Calls back just before this process makes a module or steps an optimizer.
+
+    A model may come from another process by pickle, which makes no module here.
+    """
     _callbacks.append(callback)
     if len(_callbacks) > 1:
         return
@@ -62,11 +67,25 @@ def when_module_is_made(callback: Callable[[], None]) -> None:
             outermost: Any = torch.nn.Module.__init__
             if outermost is first_init:
                 torch.nn.Module.__init__ = original  # type: ignore[method-assign]
-            while _callbacks:
-                _callbacks.pop(0)()
+            _call_back()
         original(module, *args, **kwargs)
 
     torch.nn.Module.__init__ = first_init  # type: ignore[method-assign, assignment]
+    optimizer_steps.watch_steps()
+    optimizer_steps.around = _first_step
+
+
+def _first_step(step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    _call_back()
+    around = optimizer_steps.around  # that of who was called back
+    return step(*args, **kwargs) if around is None else around(step, *args, **kwargs)
+
+
+def _call_back() -> None:
+    if optimizer_steps.around is _first_step:
+        optimizer_steps.around = None
+    while _callbacks:
+        _callbacks.pop(0)()
 
 
 def _is_importing_parent() -> bool:

@@ -30,7 +30,8 @@ _COUNTED = (
 
 _started: dict[str, tuple[float, JobStats]] = {}
 """Name of the open job, when it was registered, and the figures then; at most one."""
-_is_armed = False
+_armed_in = 0
+"""The process whose exit is watched: a forked child has an end of its own."""
 
 
 def arm(job: Job, current: Callable[[], Job | None]) -> None:
@@ -40,12 +41,12 @@ def arm(job: Job, current: Callable[[], Job | None]) -> None:
         job: Has just begun.
         current: Returns the job that is open then.
     """
-    global _is_armed
+    global _armed_in
     _started.clear()
     _started[job.name] = (time.monotonic(), job_stats())
-    if not _is_armed:
-        _is_armed = True
-        atexit.register(_close_at_exit, os.getpid(), current)
+    if _armed_in != os.getpid():
+        _armed_in = os.getpid()
+        atexit.register(_close_at_exit, _armed_in, current)
 
 
 def note_end(job: Job, persistent_bytes: int = 0) -> None:

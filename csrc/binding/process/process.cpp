@@ -25,7 +25,7 @@
 namespace gpushare::binding {
 namespace {
 
-// Written once, by install() under the GIL.
+// Written by install() under the GIL, once in each process.
 Process* g_process = nullptr;
 
 template <typename Body>
@@ -37,12 +37,14 @@ void of_process(Body body) {
 
 Process* Process::get() { return g_process; }
 
+bool Process::is_installed() { return g_process != nullptr && !g_process->is_inherited_; }
+
 // What the client layer needs of torch and Python is handed to it as plain functions, so it
 // includes neither.
 Status Process::install(std::unique_ptr<TorchDevice> device,
                         client::ClientConfig config,
                         log::Level level) {
-  if (g_process != nullptr) return {};
+  if (is_installed()) return {};
   config.is_in_parallel_region = [] { return at::in_parallel_region(); };
   config.worker_threads = {.num = [] { return at::get_num_threads(); },
                            .set_num = [](int num) { at::set_num_threads(num); }};
@@ -123,9 +125,11 @@ void Process::after_fork_in_parent() {
   runtime_->after_fork_in_parent();
 }
 
-// The child is no job: it has no device, no mover thread and no coordinator. The device goes first,
-// so that on the CPU new memory of the child comes from torch's default allocator.
+// The child is no job before it installs an object of its own: this one has no device, no mover
+// thread and no coordinator there. The device goes first, so that on the CPU new memory of the
+// child comes from torch's default allocator.
 void Process::after_fork_in_child() {
+  is_inherited_ = true;
   device_->after_fork_in_child();
   host_tier_.after_fork();
   allocator_->after_fork_in_child();

@@ -4,6 +4,9 @@
 // by the first install() and leaked: tensors are freed, and other threads run, until the process is
 // gone. It installs the fork handlers; at exit it gives the lease back.
 //
+// A forked child inherits an object that does nothing there. The child's own install() makes a new
+// one, and the child can then be a job as its parent can.
+//
 // Installing does not talk to the coordinator. A managed process starts with room for nothing, so
 // that the first chunk makes the allocator ask the runtime, which then attaches.
 //
@@ -32,8 +35,10 @@ class Process {
   static Status install(std::unique_ptr<TorchDevice> device,
                         client::ClientConfig config,
                         log::Level level);
-  // Null before install().
+  // Null before install(). In a forked child the parent's object, until the child has its own.
   static Process* get();
+  // Whether this very process has called install(), and not one that it was forked from.
+  static bool is_installed();
 
   [[nodiscard]] alloc::CachingAllocator& allocator() { return *allocator_; }
   [[nodiscard]] client::Runtime& runtime() { return *runtime_; }
@@ -52,6 +57,8 @@ class Process {
   void after_fork_in_parent();
   void after_fork_in_child();
 
+  // Written in the child of a fork, which has one thread then; read under the GIL.
+  bool is_inherited_ = false;
   const client::ClientConfig config_;
   const std::unique_ptr<TorchDevice> device_;
   HostTier host_tier_;

@@ -40,6 +40,13 @@ def note_late_choice() -> None:
         _origin, _advice = 'register(device="cpu")', "Set GPUSHARE_DEVICE=cpu instead"
 
 
+def note_fork() -> None:
+    """Remembers that this process was forked, and has memory of its own only from now on."""
+    global _origin, _advice, _is_said
+    _origin, _advice = "its start by fork", "Start such processes by spawn"
+    _is_said = False  # what the parent said was said of the parent
+
+
 def say_immovable(
     model: torch.nn.Module | None,
     optimizers: Iterable[torch.optim.Optimizer],

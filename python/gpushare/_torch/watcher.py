@@ -115,4 +115,7 @@ class Watcher:
         self._undo.clear()
         self.watch.detach()
         if _watcher is self:
-            _watcher = compiled.around = optimizer_steps.around = None
+            _watcher = compiled.around = None
+            # In a child that was forked just now others may look at the steps already.
+            if optimizer_steps.around is _native.load().step_optimizer:
+                optimizer_steps.around = None
