@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,15 @@ SETTINGS = {
 
 @contextmanager
 def _training(env: dict[str, str], store: Path, *, steps: int = 150) -> Iterator[Ranks]:
-    """A program of two ranks, each on a device of its own."""
+    """Two ranks of the distributed program."""
     flags = ["--mode", "ddp", "--steps", str(steps), "--init", f"file://{store}"]
+    with _program("tests.e2e.ranks_job", flags, env) as ranks:
+        yield ranks
+
+
+@contextmanager
+def _program(module: str, flags: list[str], env: dict[str, str]) -> Iterator[Ranks]:
+    """A program of two ranks, each on a device of its own."""
     with ExitStack() as stack:
         yield [
             stack.enter_context(
@@ -46,7 +53,7 @@ def _training(env: dict[str, str], store: Path, *, steps: int = 150) -> Iterator
                         "WORLD_SIZE": str(NUM_RANKS),
                         "GPUSHARE_DEVICE": f"cpu:{rank}",
                     },
-                    module="tests.e2e.ranks_job",
+                    module=module,
                 )
             )
             for rank in range(NUM_RANKS)
@@ -141,3 +148,17 @@ def test_a_single_job_has_turns_beside_a_gang(coordinator: Coordinator, tmp_path
         alone = env | {"GPUSHARE_DEVICE": "cpu:1"}
         with JobProcess(env=alone, command=[sys.executable, "-c", ALONE]) as single:
             assert single.result()["iterations"] == 200
+
+
+# Steps count, whatever ranks do between them: evaluate alone, accumulate, run out of input, gather
+# parameters, or step at different times.
+def test_what_ranks_do_beside_steps(coordinator: Coordinator, tmp_path: Path) -> None:
+    def start(env: dict[str, str], name: str) -> AbstractContextManager[Ranks]:
+        return _program("tests.e2e.gang_habits", [f"file://{tmp_path / name}"], env)
+
+    with start(STOCK, "stock") as ranks:
+        stock = _digest(ranks)
+    env = coordinator(**SETTINGS)
+    with start(env, "first") as first, start(env, "second") as second:
+        assert [_digest(first), _digest(second)] == [stock, stock]
+    assert all(device["switches"] >= 2 for device in read_status(env)["devices"])

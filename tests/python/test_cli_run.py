@@ -74,6 +74,7 @@ def test_pythonpath_keeps_its_entries_once() -> None:
         (["-m", "E"], False),
         (["-X", "importtime", "x.py"], False),
         (["-Ximporttime", "-E"], True),
+        (["-X", "dev", "-W", "ignore", "-I", "x.py"], True),
         ([], False),
     ],
 )
@@ -91,6 +92,16 @@ def _run(*words: str, cwd: Path, **settings: str) -> subprocess.CompletedProcess
         timeout=60,
         check=False,
     )
+
+
+def test_a_python_that_cannot_be_a_job_does_not_run_where_one_is_required(tmp_path: Path) -> None:
+    command = ("--", sys.executable, "-I", "-c", "print(1)")
+    ended = _run(*command, cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (0, "1\n")
+    assert "runs unmanaged" in ended.stderr
+    ended = _run("--require", *command, cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert "leave the option out" in ended.stderr
 
 
 def test_arguments_and_exit_code_are_the_programs(tmp_path: Path) -> None:

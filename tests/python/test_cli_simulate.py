@@ -139,7 +139,7 @@ def test_a_trace_is_needed(tmp_path: Path) -> None:
     assert "missing.csv: No such file or directory. See" in ended.stderr
     ended = _simulate("/dev/zero")  # it has no end
     assert ended.returncode == 2
-    assert "/dev/zero: a device is no trace. See" in ended.stderr
+    assert "/dev/zero: it is longer than 512 MiB; read a part of it. See" in ended.stderr
 
 
 def test_a_folder_that_is_missing_is_said(tmp_path: Path) -> None:

@@ -109,8 +109,8 @@ def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
         environment = make_environment(options, os.environ)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    check_settings(environment)
-    check_command(command)
+    settings = check_settings(environment)
+    check_command(command, is_required=settings.require)
     sys.stdout.flush()
     try:
         os.execvpe(command[0], command, environment)
@@ -128,14 +128,15 @@ def _why_not(error: OSError) -> str:
     return str(error.strerror)
 
 
-def check_command(command: list[str]) -> None:
+def check_command(command: list[str], *, is_required: bool) -> None:
     """Ends with a clear message if a command cannot be run, and warns if it cannot be a job.
 
     Args:
         command: The program and its arguments.
+        is_required: It is not to run if it cannot be a job.
 
     Raises:
-        typer.Exit: With ``COMMAND_NOT_FOUND``.
+        typer.Exit: With ``COMMAND_NOT_FOUND``, or ``UNREACHABLE`` where a job is required.
     """
     program = command[0]
     if shutil.which(program) is None:
@@ -145,16 +146,27 @@ def check_command(command: list[str]) -> None:
         print(f"gpushare: {program}: command not found{hint}", file=sys.stderr)
         raise typer.Exit(COMMAND_NOT_FOUND)
     if Path(program).name.startswith("python") and ignores_environment(command[1:]):
+        what = "Python's options -E, -I and -S keep gpushare from being started"
+        if is_required:
+            print(
+                f"gpushare: {what}, and GPUSHARE_REQUIRE is set: leave the option out. A program "
+                "that imports gpushare itself needs no gpushare run",
+                file=sys.stderr,
+            )
+            raise typer.Exit(ExitCode.UNREACHABLE)
         print(
-            "gpushare: Python's options -E, -I and -S keep gpushare from being started; this "
-            "program runs unmanaged unless it imports gpushare itself",
+            f"gpushare: {what}; this program runs unmanaged unless it imports gpushare itself",
             file=sys.stderr,
         )
 
 
 def ignores_environment(arguments: list[str]) -> bool:
     """Tells whether Python, called with these arguments, skips PYTHONPATH or sitecustomize."""
-    for argument in arguments:
+    rest = iter(arguments)
+    for argument in rest:
+        if argument in {"-X", "-W"}:
+            next(rest, None)
+            continue
         if not argument.startswith("-") or argument in {"-", "-m", "-c"}:
             return False
         if re.fullmatch("-[bBdEiIOPqsSuvx]+", argument) and set(argument) & set("EIS"):

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _DEFAULT_POLICIES = "exclusive,rr,fair"
 _GENERATING = {"generate", "jobs", "seed", "load", "output", "devices"}
 """What may be said when a trace is made."""
+_MOST_CHARACTERS = 512 << 20
+"""Of a trace: one without an end is refused."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -186,15 +188,16 @@ def _read(trace: Path | None, *, is_converted: bool) -> str:
         raise typer.BadParameter("say which file holds the trace, or --from-history or --generate")
     try:
         if str(trace) == "-":
-            text = sys.stdin.read()
-        elif trace.is_char_device() or trace.is_block_device():  # such as /dev/zero: without an end
-            raise typer.BadParameter(f"cannot read {trace}: a device is no trace")
+            text = sys.stdin.read(_MOST_CHARACTERS + 1)
         else:
             # What Excel writes begins with a mark that is no character of the first column's name.
-            text = trace.read_text(encoding="utf-8-sig")
+            with trace.open(encoding="utf-8-sig") as file:
+                text = file.read(_MOST_CHARACTERS + 1)
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise typer.BadParameter(f"cannot read {trace}: {why}") from error
+    if len(text) > _MOST_CHARACTERS:  # or it has no end, as /dev/zero
+        raise typer.BadParameter(f"cannot read {trace}: it is longer than 512 MiB; read a part of it")
     from gpushare.simulate.imports.read import read
 
     with _saying(trace):

@@ -47,8 +47,7 @@ def verify(
 
     The program's own output goes to standard error.
     """
-    check_settings(os.environ)
-    check_command(command)
+    check_command(command, is_required=check_settings(os.environ).require)
     try:
         report = run_and_compare(command, repeat=repeat)
     except VerifyError as error:
