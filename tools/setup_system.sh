@@ -29,8 +29,8 @@ if [ "$level" = test ]; then
     clang spin shellcheck systemd tmux
   )
   [ "$compiler" != g++ ] || packages+=(libclang-rt-dev)
-  # The package starts a service, which nobody wants on his own machine.
-  [ -z "${CI:-}" ] || packages+=(prometheus)
+  # These packages start services, which nobody wants on his own machine.
+  [ -z "${CI:-}" ] || packages+=(prometheus slurmctld slurmd slurm-client munge)
 fi
 
 # One stamp a level, keyed by the list: a repeated run costs nothing.

@@ -67,6 +67,7 @@ ROWS = {
     "dashboard": Row(),
     "trace record": Row(("-o", os.devnull), alone=ExitCode.UNREACHABLE),
     "trace merge": Row(("trace.csv", "-o", os.devnull), wrong_setting=None),
+    "slurm print-config": Row(("prolog",), wrong_setting=None),
     "version": Row(wrong_setting=None),
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import bench_trace_salus
+from benchmarks import bench_trace_salus, learned
 from gpushare.simulate import runs
 
 
@@ -26,6 +26,7 @@ def faster(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
 
     monkeypatch.setattr(runs, "run", run)
+    monkeypatch.setattr(learned, "bound_over_srtf", lambda *_: 0.5)
 
 
 @pytest.mark.usefixtures("faster")
@@ -33,7 +34,7 @@ def test_figures_are_ratios_to_exclusive_and_the_bound_beside_the_papers() -> No
     report = bench_trace_salus.run(quick=True)
     assert report.name == "trace_salus"
     figures = {}
-    for prefix in ("", "spread_"):
+    for prefix in ("", "spread_", "fitted_"):
         for number, policy in enumerate(("exclusive", "fifo", "srtf", "rr", "fair", "pack")):
             figures[f"{prefix}worst_wait_{policy}_hours"] = float(number)
             figures[f"{prefix}bound_over_{policy}"] = pytest.approx((1 + number) / 10.0)
@@ -42,7 +43,8 @@ def test_figures_are_ratios_to_exclusive_and_the_bound_beside_the_papers() -> No
                     figures[f"{prefix}{figure}exclusive_over_{policy}"] = pytest.approx(
                         1.0 + number
                     )
-    assert report.figures == figures | {"paper_exclusive_over_srtf": 3.19}
+    papers = {f"{prefix}paper_exclusive_over_srtf": 3.19 for prefix in ("", "fitted_")}
+    assert report.figures == figures | papers | {"learned_over_bound": 0.5}
 
 
 def test_jobs_that_did_not_end_are_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,6 +136,8 @@ def main() -> list[str] | None:
     importlib.import_module("torch")
     # What the first step of any optimizer imports, as much again as torch itself.
     importlib.import_module("torch._dynamo")
+    # A forked process of another user may not be able to read the folder of Python's library.
+    importlib.import_module("resource")
     _end_quickly()
     with socket.socket(fileno=int(sys.argv[1])) as requests:
         return Zygote(requests).serve()

@@ -36,6 +36,7 @@ COMMANDS = (
     "exporter",
     "dashboard",
     "trace",
+    "slurm",
     "version",
 )
 """Subcommands in the order of the help; each is a module of this package with ``add_to(app)``."""

@@ -197,7 +197,9 @@ def _read(trace: Path | None, *, is_converted: bool) -> str:
         why = getattr(error, "strerror", None) or error
         raise typer.BadParameter(f"cannot read {trace}: {why}") from error
     if len(text) > _MOST_CHARACTERS:  # or it has no end, as /dev/zero
-        raise typer.BadParameter(f"cannot read {trace}: it is longer than 512 MiB; read a part of it")
+        raise typer.BadParameter(
+            f"cannot read {trace}: it is longer than 512 MiB; read a part of it"
+        )
     from gpushare.simulate.imports.read import read
 
     with _saying(trace):
