@@ -248,7 +248,7 @@ def _documented(text: str) -> tuple[set[int], dict[str, set[int]]]:
     codes = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
     of_commands = {
         name: {int(code) for code in re.findall(r"\d+", row)}
-        for name, row in re.findall(r"^\| `([a-z ]+)` \| (.*) \|$", text, re.MULTILINE)
+        for name, row in re.findall(r"^\| `([a-z -]+)` \| (.*) \|$", text, re.MULTILINE)
     }
     return codes, of_commands
 
