@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
 from pathlib import Path
 
-from gpushare._settings.config import Config
+import pytest
+
+from gpushare._settings.config import Config, daemon_path
 from gpushare._settings.config_notes import (
     COORDINATORS_KEYS,
     COORDINATORS_VARIABLES,
@@ -21,6 +24,7 @@ _CODE = re.compile(r"`([^`]+)`")
 _VARIABLE = re.compile(r"GPUSHARE_[A-Z_]+")
 OWN_OPTIONS = {"--config", "--daemonize", "--version", "--help"}
 """Of ``gpushared``, which it takes beside its settings."""
+GPU = "cuda:GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
 
 
 def _rows(title: str) -> list[dict[str, str]]:
@@ -69,6 +73,19 @@ def test_the_coordinators_options_are_those_that_it_takes() -> None:
     others = set(re.findall(r"`(--[a-z-]+)`", TEXT)) - rows
     assert rows <= taken
     assert others == (taken - rows) | OWN_OPTIONS
+
+
+@pytest.mark.parametrize(
+    "variable", sorted({_code(row["variable"]) for row in COORDINATORS} - {""})
+)
+def test_gpushared_itself_reads_the_variable(variable: str, tmp_path: Path) -> None:
+    # A single device that is named beats a list of devices.
+    device = [] if variable == "GPUSHARE_DEVICES" else ["--device", GPU]
+    env = {"XDG_RUNTIME_DIR": str(tmp_path), "GPUSHARE_CAPACITY": "2GiB", variable: "?"}
+    ended = subprocess.run(
+        [daemon_path(), *device], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert f'{variable}: bad value "?"; allowed: ' in ended.stderr
 
 
 def test_the_keywords_are_those_of_register() -> None:

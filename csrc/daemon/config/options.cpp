@@ -1,4 +1,4 @@
-// Puts the options together: defaults, then TOML files, then GPUSHARE_SOCKET, then the command
+// Puts the options together: defaults, then TOML files, then the environment, then the command
 // line. Each later one wins.
 //
 // The device comes before all of them, since it says which of a file's settings are meant. Several
@@ -25,6 +25,7 @@
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/daemon/config/config_file.h"
+#include "csrc/daemon/config/environment.h"
 #include "csrc/daemon/config/paths.h"
 #include "csrc/daemon/config/setting_values.h"
 #include "csrc/daemon/config/settings.h"
@@ -121,9 +122,7 @@ Status choose_devices(const CommandLine& line, DaemonOptions& options) {
   if (!is_one_named && !are_named && variable != nullptr && *variable != '\0') {
     const Setting& setting = *find_option(kDevicesOption);
     if (!setting.apply(options, variable, Nanos{0})) {
-      return {StatusCode::kInvalidArgument,
-              fmt::format("GPUSHARE_DEVICES: bad value \"{}\"; allowed: {}", variable,
-                          setting.allowed)};
+      return bad_value("GPUSHARE_DEVICES", variable, setting);
     }
   }
   if (!options.devices.empty()) options.coordinator.device = options.devices.front().name;
@@ -138,9 +137,7 @@ Status choose_socket(DaemonOptions& options) {
   if (options.socket == "none") options.socket.clear();
   if (variable != nullptr && *variable != '\0' && std::string_view(variable) != "none") {
     if (!is_socket_path(variable)) {
-      return {StatusCode::kInvalidArgument,
-              fmt::format("GPUSHARE_SOCKET: bad value \"{}\"; allowed: {}", variable,
-                          find_setting("coordinator.socket")->allowed)};
+      return bad_value("GPUSHARE_SOCKET", variable, *find_setting("coordinator.socket"));
     }
     options.socket = variable;
   }
@@ -243,6 +240,8 @@ Result<ParsedCommandLine> parse_command_line(const std::vector<std::string>& arg
   if (Status status = read_files(line, options); !status.ok()) return fail(status);
   if (Status status = choose_devices(line, options); !status.ok()) return fail(status);
   if (Status status = choose_socket(options); !status.ok()) return fail(status);
+  const auto is_given = [&line](const Setting& setting) { return line.given.contains(&setting); };
+  if (Status status = apply_environment(is_given, options); !status.ok()) return fail(status);
   if (Status status = apply_given(line, false, options); !status.ok()) return fail(status);
   options.daemonize = line.daemonize;
   if (options.accounts_folder.empty()) options.accounts_folder = default_accounts_folder();

@@ -45,6 +45,7 @@ std::optional<Nanos> parse_time(const std::string& text, Nanos unit) {
   if (end == text.c_str() || !std::isfinite(amount) || amount < 0) return std::nullopt;
   std::string name(end);
   name.erase(0, name.find_first_not_of(' '));
+  if (amount == 0 && name.empty()) return Nanos{0};  // it is 0 in all units
   const double ns = amount * ns_of_unit(name, unit);
   if (ns > kLongestNs || ns_of_unit(name, unit) == 0) return std::nullopt;
   return Nanos{static_cast<std::int64_t>(std::llround(ns))};

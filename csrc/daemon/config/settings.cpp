@@ -318,9 +318,12 @@ Status apply_setting(const Setting& setting,
                      DaemonOptions& options) {
   if (setting.apply(options, text, unit)) return {};
   const bool is_in_file = setting.option == nullptr || where != setting.option;
+  return bad_value(is_in_file ? where + ": " + setting.key : where, text, setting);
+}
+
+Status bad_value(const std::string& where, const std::string& text, const Setting& setting) {
   return {StatusCode::kInvalidArgument,
-          fmt::format("{}{}: bad value \"{}\"; allowed: {}", is_in_file ? where + ": " : "",
-                      is_in_file ? setting.key : setting.option, text, setting.allowed)};
+          fmt::format("{}: bad value \"{}\"; allowed: {}", where, text, setting.allowed)};
 }
 
 }  // namespace gpushare::daemon

@@ -40,4 +40,8 @@ Status apply_setting(const Setting& setting,
                      const std::string& where,
                      DaemonOptions& options);
 
+// Says what is wrong with a setting's value, and what is allowed. `where` names it for whoever gave
+// it: an option, a variable, or a file's place and key.
+Status bad_value(const std::string& where, const std::string& text, const Setting& setting);
+
 }  // namespace gpushare::daemon

@@ -3,7 +3,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -25,6 +28,24 @@ using ::testing::StartsWith;
 
 constexpr auto kUuid = "GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
 constexpr auto kGpu = "cuda:GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
+
+// Sets variables until the end of a scope.
+class Variables {
+ public:
+  Variables(std::initializer_list<std::pair<const char*, const char*>> values) : values_(values) {
+    for (const auto& [name, value] : values_)
+      ::setenv(name, value, 1);
+  }
+  ~Variables() {
+    for (const auto& [name, value] : values_)
+      ::unsetenv(name);
+  }
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
+
+ private:
+  std::vector<std::pair<const char*, const char*>> values_;
+};
 
 // The environment of a user without settings; put back afterwards.
 class Options : public ::testing::Test {
@@ -259,6 +280,37 @@ TEST_F(Options, SeveralDevicesComeFromTheCommandLineTheVariableOrAFile) {
   EXPECT_EQ(parsed({"--device", "cpu", "--capacity", "1GiB"}).devices.size(), 1U);
   ::setenv("GPUSHARE_DEVICES", "cpu:3", 1);
   EXPECT_THAT(error_of({}), ::testing::StartsWith("GPUSHARE_DEVICES: bad value \"cpu:3\""));
+}
+
+TEST_F(Options, AVariableBeatsAFileAndAnOptionBeatsBoth) {
+  write("gpushare/config.toml",
+        "[coordinator]\nlinger = \"1s\"\npolicy = \"rr\"\n[host]\nspill_dir = \"/tmp\"\n");
+  EXPECT_EQ(parsed({}).linger, seconds(1));
+  const Variables variables{{"GPUSHARE_LINGER", "2min"},
+                            {"GPUSHARE_MEMORY_WAIT", "0"},
+                            {"GPUSHARE_CAPACITY", "3GiB"},
+                            {"GPUSHARE_POLICY", ""},
+                            {"GPUSHARE_SPILL_DIR", ""}};
+  const DaemonOptions options = parsed({});
+  EXPECT_EQ(options.linger, seconds(120));
+  EXPECT_EQ(options.coordinator.memory_wait, Nanos{0});
+  EXPECT_EQ(options.capacity, gib(3));
+  EXPECT_EQ(options.coordinator.policy, "rr") << "an empty variable counts as unset";
+  EXPECT_EQ(options.coordinator.spill_dir, "") << "except where empty means RAM";
+  EXPECT_EQ(parsed({"--linger-s", "never"}).linger, std::nullopt);
+}
+
+TEST_F(Options, AVariableNeedsAUnit) {
+  const Variables variables{{"GPUSHARE_MAX_WAIT", "5"}};
+  EXPECT_THAT(error_of({}), ::testing::StartsWith("GPUSHARE_MAX_WAIT: bad value \"5\""));
+  EXPECT_EQ(parsed({"--max-wait-ms", "5"}).coordinator.max_wait, millis(5))
+      << "what an option says is not read from the variable";
+}
+
+TEST_F(Options, AReserveInTheEnvironmentIsThatOfAGpu) {
+  const Variables variables{{"GPUSHARE_RESERVE", "1GiB"}, {"GPUSHARE_CAPACITY", "8GiB"}};
+  EXPECT_EQ(parsed({}).reserve, Bytes{0});
+  EXPECT_EQ(parsed({"--device", kGpu}).reserve, gib(1));
 }
 
 TEST_F(Options, AListOfDevicesIsTakenWholeOrNotAtAll) {
