@@ -58,7 +58,7 @@ test-dashboard: setup-test ## the dashboard's page, and traces in Perfetto, in a
 gallery: setup-test ## ordinary programs, each alone, beside another, spilled and stopped, against stock torch
 	@$(python) -m pip install --quiet lightning transformers accelerate skorch optuna nbclient ipykernel || \
 	  printf 'SKIPPED: programs of frameworks that are not here\n'
-	@$(python) -m pip install --quiet "ray[tune]" || printf 'SKIPPED: Ray is not here\n'
+	@$(python) -m pip install --quiet "ray[train,tune]" || printf 'SKIPPED: Ray is not here\n'
 	@tools/test.sh gallery $(ARGS)
 
 test-cuda: setup-test ## the tests with PyTorch's CUDA build on a fake device (5.5 GB once, if you have no such torch)

@@ -16,6 +16,7 @@ from gpushare._torch.blocks import Hold, Iteration
 from gpushare._torch.gate import Gate
 from gpushare._torch.watcher import Watcher
 from gpushare.errors import GpushareError
+from gpushare.integrations import ray
 from gpushare.stats import JobStats, job_stats
 
 if TYPE_CHECKING:
@@ -333,7 +334,7 @@ def register(
         profile=profile,
     )
     wish = arguments.check_device(device)
-    options["name"] = options["name"] or arguments.default_name()
+    options["name"] = options["name"] or ray.work_name() or arguments.default_name()
     if _current is not None:
         _current.close()
     number = 0 if config.disable else _registration.register(options, wish, checked_model)

@@ -21,7 +21,7 @@ from tests.support import forked
 
 PROGRAMS = ROOT / "tests" / "gallery" / "programs"
 EXAMPLES = ROOT / "examples" / "integrations"
-TESTED_BY_THEMSELVES = ("ray_tune",)
+TESTED_BY_THEMSELVES = ("ray_train", "ray_tune")
 """Examples for which `test_ray.py` and its like are."""
 WAIT_SECONDS = 120
 """A program takes some seconds; one that waits for ever fails."""

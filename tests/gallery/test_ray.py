@@ -1,7 +1,8 @@
-"""Ray Tune under gpushare: each trial is a job, and gives what it gives alone.
+"""Ray under gpushare: a trial of Tune or a rank of Train is a job, and gives what it gives alone.
 
-So it is beside another job too, where all of them have less memory than they need together. Ray
-takes half a minute to start, so this is not part of the gallery's daily programs.
+So it is beside another job too, where all of them have less memory than they need together, and
+over two devices. Ray takes half a minute to start, so this is not part of the gallery's daily
+programs.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 EXAMPLE = outcome.EXAMPLES / "ray_tune.py"
+TRAIN = outcome.EXAMPLES / "ray_train.py"
 NUM_TRIALS = 4
 NUM_AT_ONCE = 2
 """The example's `num_cpus`."""
@@ -62,17 +64,24 @@ while num_left > 0 and not is_over.is_set():
 MOST_COMPARED = 100
 
 
-def _run(command: Sequence[str], env: dict[str, str], folder: Path) -> str:
-    done = subprocess.run(
+def _start(command: Sequence[str], env: dict[str, str], folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
         [sys.executable, *command],
         env=job_environment(env | {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}),
         cwd=folder,
-        check=True,
-        timeout=400,
         stdout=subprocess.PIPE,
         text=True,
     )
-    return done.stdout
+
+
+def _output(process: subprocess.Popen[str]) -> str:
+    output, _ = process.communicate(timeout=400)
+    assert process.returncode == 0
+    return output
+
+
+def _run(command: Sequence[str], env: dict[str, str], folder: Path) -> str:
+    return _output(_start(command, env, folder))
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +140,7 @@ def test_trials_beside_another_job_in_less_than_they_need_together(
     jobs = _ended(env, tmp_path)
     (other,) = (job for job in jobs if job["name"] == "other")
     trials = sorted(job["peak_bytes"] for job in jobs if job["group"] == "sweep")
+    assert all(job["name"].startswith("train_") for job in jobs if job is not other)
     assert len(trials) == NUM_TRIALS
     needed = sum(trials[-NUM_AT_ONCE:]) + other["peak_bytes"]
     print(
@@ -141,3 +151,34 @@ def test_trials_beside_another_job_in_less_than_they_need_together(
     losses = printed.read_text().split()[:MOST_COMPARED]
     alone = _run(["other.py", str(len(losses))], {"GPUSHARE_DISABLE": "1"}, tmp_path)
     assert losses == alone.split()
+
+
+def test_six_trials_on_two_devices(
+    coordinator: Callable[..., dict[str, str]], tmp_path: Path
+) -> None:
+    program = tmp_path / "six.py"
+    widths = "[512, 1024, 1536, 2048, 600, 700]"
+    program.write_text(EXAMPLE.read_text().replace("[512, 1024, 1536, 2048]", widths))
+    alone = _run([str(program)], {"GPUSHARE_DISABLE": "1"}, tmp_path)
+    assert len(alone.splitlines()) == 6
+    env = coordinator(devices="cpu:0=24MiB,cpu:1=24MiB", linger="60s")
+    assert _run([*GPUSHARE, "run", "--", sys.executable, str(program)], env, tmp_path) == alone
+    jobs = _ended(env, tmp_path)
+    assert len(jobs) == 6
+    assert {job["device"] for job in jobs} == {"cpu:0", "cpu:1"}
+
+
+def test_two_runs_of_ray_train_over_two_devices(
+    coordinator: Callable[..., dict[str, str]], tmp_path: Path
+) -> None:
+    """Each run has a rank on each device, so the devices' turns have to agree."""
+    alone = _run([str(TRAIN)], {"GPUSHARE_DISABLE": "1"}, tmp_path)
+    # A rank needs 18 MiB.
+    env = coordinator(devices="cpu:0=24MiB,cpu:1=24MiB", linger="60s")
+    command = [*GPUSHARE, "run", "--", sys.executable, str(TRAIN)]
+    runs = [_start(command, env | {"RUN": name}, tmp_path) for name in ("first", "second")]
+    assert [_output(each) for each in runs] == [alone, alone]
+    jobs = _ended(env, tmp_path)
+    ranks = sorted((job["name"], job["device"]) for job in jobs)
+    assert ranks == [(name, f"cpu:{i}") for name in ("first", "second") for i in (0, 1)]
+    assert sum(job["spilled_bytes"] + job["dropped_bytes"] for job in jobs) > 0
