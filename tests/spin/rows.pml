@@ -8,12 +8,15 @@
  *   - the two devices are never leased to two gangs at once;
  *   - both ranks of a row are told the same step before one of them has a lease;
  *   - a row that is extended while its ranks run does no harm, and neither does a rank that is killed
- *     anywhere.
+ *     anywhere;
+ *   - nor does a row that ends before its step, as others have waited for long (LATE): the ranks stop
+ *     at their next boundaries, and one of them may wait inside a step for one that has stopped. Then
+ *     nothing moves, and both go on for a step. That is tried too where a rank was only slow.
  *
- * What it leaves out: time (ranks that count differently, or are away), single jobs, the lease word
+ * What it leaves out: time, ranks that count differently or are away, single jobs, the lease word
  * (lease_word.pml), and a coordinator that is killed.
  *
- * Macros, set by run.sh: BUG_... (planted bugs, each of which must be found).
+ * Macros, set by run.sh: LATE, and BUG_... (planted bugs, each of which must be found).
  */
 
 #define TOTAL 3 /* steps of each rank */
@@ -30,7 +33,16 @@ bool may_begin[4]; /* as the machine of its device was told */
 byte until[2];     /* of the gang's row */
 bool is_open[2], is_closing[2];
 bool is_extending = false;
+#ifdef LATE
+byte extensions = 0;
+byte lates = 2;     /* rows that end before their step */
+byte too_early = 1; /* times that a slow rank is taken for one that waits */
+byte shift[4];      /* is added to a rank's own count */
+#define STEPS(i) (count[i] + shift[i])
+#else
 byte extensions = 1;
+#define STEPS(i) count[i]
+#endif
 
 #define IS_GONE(i) (!alive[i] || done[i])
 #define IS_BETWEEN(i) (alive[i] && count[i] < TOTAL && begun[i] == count[i])
@@ -46,9 +58,9 @@ proctype Rank(byte i) {
       alive[i] && begun[i] > count[i] && begun[PEER(i)] >= begun[i] ->
       count[i]++;
       if
-      :: count[i] >= stop_at[i] -> lease[i] = false
-#ifdef BUG_NEXT_BOUNDARY
-      :: count[i] < stop_at[i] && is_closing[GANG(i)] -> lease[i] = false
+      :: STEPS(i) >= stop_at[i] -> lease[i] = false
+#ifdef LATE
+      :: STEPS(i) < stop_at[i] && is_closing[GANG(i)] -> lease[i] = false
 #endif
       :: else
       fi
@@ -79,13 +91,13 @@ end:
   :: atomic { wants[b] && !heard[a] && !heard[b] -> wants[b] = false; lease[b] = true; heard[b] = true }
 #else
   :: atomic {
-      wants[a] && !heard[a] && !heard[b] && may_begin[a] && count[a] < stop_at[a] ->
+      wants[a] && !heard[a] && !heard[b] && may_begin[a] && STEPS(a) < stop_at[a] ->
       assert(is_extending || IS_GONE(PEER(a)) || stop_at[a] == stop_at[PEER(a)]);
       assert(!lease[RANK(1, 0)] && !lease[RANK(1, 1)]);
       wants[a] = false; lease[a] = true; heard[a] = true
     }
   :: atomic {
-      wants[b] && !heard[a] && !heard[b] && may_begin[b] && count[b] < stop_at[b] ->
+      wants[b] && !heard[a] && !heard[b] && may_begin[b] && STEPS(b) < stop_at[b] ->
       assert(is_extending || IS_GONE(PEER(b)) || stop_at[b] == stop_at[PEER(b)]);
       assert(!lease[RANK(0, 0)] && !lease[RANK(0, 1)]);
       wants[b] = false; lease[b] = true; heard[b] = true
@@ -98,7 +110,11 @@ end:
 #define IS_READY(g)                                                                      \
   ((wants[RANK(g, 0)] || IS_GONE(RANK(g, 0))) && (wants[RANK(g, 1)] || IS_GONE(RANK(g, 1))) && \
    !(IS_GONE(RANK(g, 0)) && IS_GONE(RANK(g, 1))) && !heard[RANK(g, 0)] && !heard[RANK(g, 1)])
-#define IS_COMING(i) (wants[i] && is_open[GANG(i)] && count[i] < until[GANG(i)])
+#define IS_COMING(i) (wants[i] && is_open[GANG(i)] && STEPS(i) < until[GANG(i)])
+
+#define IS_STUCK(i, j)                                                                     \
+  (alive[i] && alive[j] && begun[i] > count[i] && heard[i] && wants[j] && !heard[j] &&     \
+   (is_closing[GANG(j)] || STEPS(j) >= stop_at[j]))
 
 /* The coordinator's part for one gang; it is one thread, so its parts take turns. What it does in one
  * turn is not atomic: ranks run meanwhile. */
@@ -111,7 +127,7 @@ end:
   /* Opens the row: first the pages of all ranks, then the machines. */
   :: atomic {
       !is_busy && IS_READY(g) && !HAS_ROW(0) && !HAS_ROW(1) -> is_busy = true;
-      until[g] = MAX(count[a], count[b]) + 1;
+      until[g] = MAX(STEPS(a), STEPS(b)) + 1;
       if
       :: until[g]++
       :: skip
@@ -138,11 +154,33 @@ end:
 #endif
       is_open[g] = false; is_closing[g] = false; may_begin[a] = false; may_begin[b] = false
     }
-#ifdef BUG_NEXT_BOUNDARY
+#ifdef LATE
+  /* Others have waited for long. */
   :: d_step {
-      !is_busy && is_open[g] -> is_open[g] = false; is_closing[g] = true;
+      !is_busy && is_open[g] && lates > 0 -> lates--; is_open[g] = false; is_closing[g] = true;
       may_begin[a] = false; may_begin[b] = false
     }
+#ifndef BUG_NEXT_BOUNDARY
+  /* A rank is inside a step, and the other has stopped: after a while both go on. */
+  :: atomic {
+      !is_busy && HAS_ROW(g) && (IS_STUCK(a, b) || IS_STUCK(b, a)) && (timeout || too_early > 0) ->
+      if
+      :: timeout
+      :: !timeout -> too_early--
+      fi;
+      if
+      :: IS_STUCK(a, b) -> shift[a] = STEPS(b) - count[a]
+      :: else -> shift[b] = STEPS(a) - count[b]
+      fi;
+      is_busy = true; is_extending = true; until[g] = MAX(STEPS(a), STEPS(b)) + 1
+    };
+    stop_at[a] = until[g];
+    stop_at[b] = until[g];
+    d_step {
+      is_extending = false; is_busy = false; is_open[g] = true; is_closing[g] = false;
+      may_begin[a] = true; may_begin[b] = true
+    }
+#endif
 #endif
   /* Nobody else waits: the end is moved while the ranks run, for one after the other. */
   :: atomic {

@@ -67,7 +67,8 @@ check 'gate, planted: a close is not tried again' error "$fair" "$due" -DLIVENES
 
 model=$models/rows.pml
 check 'rows: safety, nobody waits for ever' clean "$safety" ''
+check 'rows: rows that end before their step' clean "$safety" '' -DLATE
 check 'rows, planted: each device gives its turns alone' error "$safety" '' -DBUG_EACH_DEVICE_ALONE
-check 'rows, planted: ranks stop at their next boundary' error "$safety" '' -DBUG_NEXT_BOUNDARY
+check 'rows, planted: ranks stop at their next boundary for good' error "$safety" '' -DLATE -DBUG_NEXT_BOUNDARY
 check 'rows, planted: a rank starts before the other knows the step' error "$safety" '' -DBUG_TELL_LATE
 check 'rows, planted: a row is over when one rank has stopped' error "$safety" '' -DBUG_CLOSE_EARLY
