@@ -99,9 +99,12 @@ class Finder:
             return
         if not (_native.is_installed() or _install.is_waiting_for_cuda()):
             return
+        from gpushare.job import current
+
         self._watch_optimizers()
         self._watch_calls()
-        self._watch_steps()
+        if current() is None:  # else that job sees the steps, as where a notebook takes it over
+            self._watch_steps()
 
     def begin_in_child(self) -> None:
         """This process has just been forked from one that had begun: waits until it trains."""

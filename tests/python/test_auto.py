@@ -169,6 +169,14 @@ def test_steps_inside_a_process_whose_job_is_the_scripts_own_make_none(finder):
     assert finder.registered is own
 
 
+def test_a_finder_that_takes_over_leaves_the_steps_to_the_job_that_sees_them(finder, monkeypatch):
+    """As where a notebook loads the extension after it has trained under `gpushare run`."""
+    finder.registered = FakeJob(None)
+    monkeypatch.setattr(optimizer_steps, "around", the_jobs := lambda step, *args: step(*args))
+    auto.Finder().start()
+    assert optimizer_steps.around is the_jobs
+
+
 def test_modules_called_inside_backward_are_not_looked_at(finder):
     model = nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
