@@ -35,7 +35,7 @@ bool is_open[2], is_closing[2];
 bool is_extending = false;
 #ifdef LATE
 byte extensions = 0;
-byte lates = 2;     /* rows that end before their step */
+byte num_late = 2;     /* rows that end before their step */
 byte too_early = 1; /* times that a slow rank is taken for one that waits */
 byte shift[4];      /* is added to a rank's own count */
 #define STEPS(i) (count[i] + shift[i])
@@ -157,7 +157,7 @@ end:
 #ifdef LATE
   /* Others have waited for long. */
   :: d_step {
-      !is_busy && is_open[g] && lates > 0 -> lates--; is_open[g] = false; is_closing[g] = true;
+      !is_busy && is_open[g] && num_late > 0 -> num_late--; is_open[g] = false; is_closing[g] = true;
       may_begin[a] = false; may_begin[b] = false
     }
 #ifndef BUG_NEXT_BOUNDARY

@@ -1,8 +1,9 @@
 // Decides under `pack` which job has the claim: the job that must not wait any longer.
 //
 // It is the first in the order that may not run beside the holders, or a job that was passed over
-// for three times max_wait. Its claim falls due after about a quantum. Then the holders in its way
-// are asked for their leases (side_by_side.h), and nobody else begins.
+// for three times max_wait, of whatever class: here classes have no part of the time of each lane
+// (class_floor.h). Its claim falls due after about a quantum. Then the holders in its way are asked
+// for their leases (side_by_side.h), and nobody else begins.
 //
 // A claim is dropped when its job does not wait any more, when a better job waits, or when the
 // holders in its way have caught up with it. So nobody is asked for nothing.
@@ -34,9 +35,13 @@ bool is_passed_over(const Table& table, const Job& job, Nanos now) {
   return now - job.place.waiting_since >= table.options.max_wait * kMostWaits;
 }
 
+// Whether a better class goes before the job, however long it waits.
+bool yields_to_better(const Table& table, const Job& job, Nanos now) {
+  return table.options.class_floor <= 0 || !is_passed_over(table, job, now);
+}
+
 // True if every holder in the job's way ranks after it: limits on time set the holder back further;
-// or as far, and the holder is later in the order, or of no better class than a job that was passed
-// over.
+// or as far, and the holder is later in the order, or the job was passed over.
 bool is_due(const Table& table, const OrderKey& key, Nanos now) {
   const Job& job = table.at(key.id);
   const JobSet way = in_the_way(table, job, now);
@@ -46,7 +51,9 @@ bool is_due(const Table& table, const OrderKey& key, Nanos now) {
     const Job& other = table.at(holder);
     const Setback others = setback(table, other);
     if (own != others) return own < others;
-    return (is_over && key.priority <= other.settings.priority) ||
+    const bool may_pass =
+        key.priority <= other.settings.priority || !yields_to_better(table, job, now);
+    return (is_over && may_pass) ||
            key < requeued_key(table, *table.device.lane_held_by(holder), now);
   });
 }
@@ -96,16 +103,16 @@ Rank best_waiting(const Table& table) {
 }
 
 // The job that has waited longest of those that were passed over and may not run beside the holders
-// of other lanes. Nothing while a better job waits.
+// of other lanes. Nothing while limits on time set another one back less.
 std::optional<OrderKey> first_passed_over(const Table& table, Nanos now) {
   std::optional<OrderKey> longest;
   const Rank best = best_waiting(table);
   if (best.first == Setback::kBarred) return longest;
   for (const Lane& lane : table.device.lanes) {
     for (const OrderKey& key : lane.waiting) {
-      if (key.priority > best.second) break;
       const Job& job = table.at(key.id);
-      if (rank_of(table, job) != best) continue;
+      const bool is_worse = key.priority > best.second && yields_to_better(table, job, now);
+      if (is_worse || setback(table, job) != best.first) continue;
       if (!is_passed_over(table, job, now) || job.room.revoke.has_value()) continue;
       if (longest.has_value() &&
           table.at(longest->id).place.waiting_since <= job.place.waiting_since) {
@@ -138,7 +145,9 @@ bool is_valid(const Table& table, const SideBySide::Claim& claim, Nanos now) {
   const Job* const job = table.find(claim.job);
   if (job == nullptr || !job->place.is_waiting() || job->room.revoke.has_value()) return false;
   const Rank rank = rank_of(table, *job);
-  if (rank.first == Setback::kBarred || best_waiting(table) < rank) return false;
+  Rank best = best_waiting(table);
+  if (!yields_to_better(table, *job, now)) best.second = rank.second;
+  if (rank.first == Setback::kBarred || best < rank) return false;
   // The holder of the job's own lane counts too. Without the claim, others would begin beside that
   // one meanwhile.
   if (!in_the_way(table, *job, now).empty()) {
@@ -156,6 +165,15 @@ Nanos last_grant(const Device& device, const JobSet& holders) {
 }
 
 }  // namespace
+
+bool goes_before_its_class(const Table& table, const Job& job, Nanos now) {
+  if (yields_to_better(table, job, now)) return false;
+  if (best_waiting(table).second < job.settings.priority) return true;
+  return std::ranges::any_of(table.device.lanes, [&](const Lane& lane) {
+    const Job* const last = table.find(lane.last_holder);
+    return last != nullptr && last->settings.priority < job.settings.priority;
+  });
+}
 
 const Job* first_by_claim(const Table& table, Nanos now) {
   const auto& claim = table.device.side_by_side.claim;

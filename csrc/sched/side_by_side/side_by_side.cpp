@@ -15,6 +15,7 @@
 #include "csrc/sched/plans/packing.h"
 #include "csrc/sched/side_by_side/beside.h"
 #include "csrc/sched/side_by_side/pack_claim.h"
+#include "csrc/sched/time/class_floor.h"
 #include "csrc/sched/time/share_limit.h"
 
 namespace gpushare::sched {
@@ -65,7 +66,11 @@ JobId choose_beside(Step& step, Lane& lane, JobId next) {
     return !bar;
   };
   if (first != nullptr && lane.waiting.contains(first->id)) next = first->id;
-  if (may_begin(table.at(next))) return next;
+  if (may_begin(table.at(next))) {
+    if (first != nullptr && first->id == next && goes_before_its_class(table, *first, now))
+      give_turn(table, lane, *first);
+    return next;
+  }
   const auto may_go_first = [&](const Job& job) { return job.id != next && may_begin(job); };
   const auto beside = first_set_back_least(table, lane, may_go_first, Setback::kByOwn, kMostTried);
   if (beside.has_value()) return beside->id;

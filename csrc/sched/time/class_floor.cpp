@@ -2,7 +2,8 @@
 //
 // While a job of a class holds the lane, each lower class with a waiting job earns class_floor of
 // the time, up to one turn. A class that has the lane spends what it earned, and may go one turn
-// into debt. A class of which nobody waits loses what it saved: absence earns nothing.
+// into debt. A class of which nobody waits loses what it saved, as fast as time passes: absence
+// earns nothing, and the moment between two iterations costs nothing.
 //
 // A turn lasts a second, or longer if bringing the job in is slow: kTurnOverStall times that, so
 // that little of the class' time is lost to the switch. A class is due when it has earned a whole
@@ -32,13 +33,16 @@ constexpr double kTurnOverStall = 4;
 
 std::size_t index_of(wire::Priority priority) { return static_cast<std::size_t>(priority); }
 
+double turn_of(const Table& table, const Job& job) {
+  // A stall is the job's own word, so it makes a turn no longer than anybody is to wait.
+  const double worth =
+      std::min(to_seconds(job.measured.stall) * kTurnOverStall, to_seconds(table.options.max_wait));
+  return std::max(kTurn, worth);
+}
+
 // pre: one of the class waits.
 double turn_of(const Table& table, const Lane& lane, wire::Priority priority) {
-  const Job& first = table.at(lane.waiting.first_of(priority)->id);
-  // A stall is the job's own word, so it makes a turn no longer than anybody is to wait.
-  const double worth = std::min(to_seconds(first.measured.stall) * kTurnOverStall,
-                                to_seconds(table.options.max_wait));
-  return std::max(kTurn, worth);
+  return turn_of(table, table.at(lane.waiting.first_of(priority)->id));
 }
 
 // Whether jobs of the class wait for the lane, which a job of a higher class has.
@@ -55,7 +59,7 @@ bool is_kept_waiting(const Device& device,
 }  // namespace
 
 // Spends and earns for the same time, by who had the lane in it. A class in debt that nobody waits
-// for keeps the debt, and loses only what it saved.
+// for keeps the debt.
 void settle_floors(Table& table, Nanos now) {
   const double part = table.options.class_floor;
   Device& device = table.device;
@@ -69,7 +73,7 @@ void settle_floors(Table& table, Nanos now) {
       if (priority == holder.settings.priority) {
         earned = std::max(earned - used, -kTurn);
       } else if (lane.waiting.num_of(priority) == 0) {
-        earned = std::min(earned, 0.0);
+        earned = std::max(earned - used, std::min(earned, 0.0));
       } else if (is_kept_waiting(device, lane, holder, priority)) {
         earned = std::min(earned + used * part, turn_of(table, lane, priority));
       }
@@ -114,6 +118,12 @@ std::optional<Nanos> floor_turn_ends(const Table& table, const Lane& lane, Nanos
   const double left = lane.floor_earned.at(index_of(table.at(lane.lease->job()).settings.priority));
   if (left <= 0) return std::nullopt;
   return now + Nanos{static_cast<std::int64_t>(left * 1e9) + 1};
+}
+
+void give_turn(const Table& table, Lane& lane, const Job& job) {
+  double& earned = lane.floor_earned.at(index_of(job.settings.priority));
+  earned = std::max(earned, turn_of(table, job));
+  lane.due = job.id;
 }
 
 std::string floor_text(const Table& table, wire::Priority priority) {

@@ -8,9 +8,10 @@
 // the class gets the lease, and keeps it until what was earned is spent, whoever waits. A class of
 // which no job waits earns nothing.
 //
-// What it does not do: under `pack`, where who runs is a matter of all lanes, classes go by their
-// order alone. And an opportunistic job keeps to what a guaranteed one of the same user leaves
-// under the policy `priority`, which is what the two classes are for (harvest.h).
+// What it does not do: under `pack`, where who runs is a matter of all lanes, no class earns time.
+// A job that was passed over for long is given a turn instead (pack_claim.h). And an opportunistic
+// job keeps to what a guaranteed one of the same user leaves under the policy `priority`, which is
+// what the two classes are for (harvest.h).
 #pragma once
 
 #include <optional>
@@ -35,6 +36,8 @@ std::optional<Nanos> class_due_at(const Table& table, const Lane& lane, Nanos no
 // Until when nobody goes before the holder, which has its class' turn; nothing: it has none.
 // pre: the lane is held.
 std::optional<Nanos> floor_turn_ends(const Table& table, const Lane& lane, Nanos now);
+// Gives the job, which waits for the lane, a turn that its class has not earned.
+void give_turn(const Table& table, Lane& lane, const Job& job);
 // "normal jobs are due: 5 % of the time is theirs".
 std::string floor_text(const Table& table, wire::Priority priority);
 
