@@ -1,6 +1,8 @@
 // A job's number is the time by which its iteration must be over. A job without a deadline is taken
 // to have one of kPatienceSeconds over its weight, so that it cannot starve behind jobs with short
-// deadlines.
+// deadlines. Nor can one with a long deadline, or a low weight: none counts as more than
+// kMostSeconds.
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -14,9 +16,12 @@ namespace {
 // The deadline of a job that has none, divided by its weight. So no job waits much longer than that
 // for its turn, and those without a deadline take turns among themselves.
 constexpr double kPatienceSeconds = 10;
+constexpr double kMostSeconds = 30;
 
 double allowed_seconds(const Standing& job) {
-  return job.deadline > Nanos{} ? to_seconds(job.deadline) : kPatienceSeconds / job.weight;
+  const double wished =
+      job.deadline > Nanos{} ? to_seconds(job.deadline) : kPatienceSeconds / job.weight;
+  return std::min(wished, kMostSeconds);
 }
 
 double due_seconds(const Standing& job) {
@@ -24,10 +29,12 @@ double due_seconds(const Standing& job) {
 }
 
 std::string allowed_text(const Job& job) {
-  if (job.settings.deadline > Nanos{}) {
-    return fmt::format("a deadline of {}", to_string(job.settings.deadline));
-  }
-  return fmt::format("none, which counts as {:g} s", allowed_seconds(job.standing()));
+  const double counted = allowed_seconds(job.standing());
+  const Nanos deadline = job.settings.deadline;
+  if (deadline <= Nanos{}) return fmt::format("none, which counts as {:g} s", counted);
+  const std::string text = fmt::format("a deadline of {}", to_string(deadline));
+  if (to_seconds(deadline) <= counted) return text;
+  return fmt::format("{}, which counts as {:g} s", text, counted);
 }
 
 // Earliest deadline first: from when the job wanted its lease, its iteration is to be over within
@@ -36,7 +43,7 @@ std::string allowed_text(const Job& job) {
 // Environment" (Journal of the ACM 20, 1973), section 7.
 class EarliestDeadline final : public Policy {
  public:
-  EarliestDeadline() : Policy({&meeting_deadlines()}) {}
+  EarliestDeadline() : Policy({&helping_overdue(), &meeting_deadlines()}) {}
   [[nodiscard]] const char* name() const override { return "deadline"; }
   [[nodiscard]] OrderKey key(const Standing& job) const override {
     return {

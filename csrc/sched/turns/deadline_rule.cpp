@@ -3,6 +3,9 @@
 // A free lane is for a job with a deadline that would interrupt the chosen one at once: to begin an
 // iteration in order to stop inside it would cost two switches. A held lane is asked for when a
 // deadline needs it (time/headroom.h), and not sooner, since a quantum that is cut short costs one.
+//
+// Where deadlines ask for more time than there is, a job that comes to its turn by age alone would
+// have one iteration, and would wait as long again. So it has a turn (helping_overdue()).
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +14,7 @@
 
 #include "csrc/sched/policies/rule.h"
 #include "csrc/sched/table/step.h"
+#include "csrc/sched/time/class_floor.h"
 #include "csrc/sched/time/headroom.h"
 #include "csrc/sched/turns/interrupt.h"
 
@@ -20,6 +24,7 @@ namespace {
 class MeetingDeadlines final : public PolicyRule {
  public:
   JobId choose(Step& step, Lane& lane, JobId chosen, const RoomPool& pool) const override {
+    if (lane.due == chosen) return chosen;  // nobody would interrupt it
     const Table& table = std::as_const(step).table();
     const JobId urgent = urgent_before(table, lane, table.at(chosen), step.now(), pool);
     return urgent == JobId{0} ? chosen : urgent;
@@ -42,7 +47,24 @@ class MeetingDeadlines final : public PolicyRule {
   }
 };
 
+class HelpingOverdue final : public PolicyRule {
+ public:
+  JobId choose(Step& step, Lane& lane, JobId chosen, const RoomPool& /*pool*/) const override {
+    const Table& table = std::as_const(step).table();
+    const Job& job = table.at(chosen);
+    // A job is first a little before its due time, as the next deadline of others is after that.
+    if (step.now() - job.place.waiting_since >= table.options.max_wait / 2)
+      give_turn(table, lane, job);
+    return chosen;
+  }
+};
+
 }  // namespace
+
+const PolicyRule& helping_overdue() {
+  static const HelpingOverdue rule;
+  return rule;
+}
 
 const PolicyRule& meeting_deadlines() {
   static const MeetingDeadlines rule;
