@@ -75,8 +75,8 @@ const PolicyRule& harvesting();
 // A deadline cuts the holder's quantum short, and goes before the first in line (time/headroom.h,
 // turns/interrupt.h).
 const PolicyRule& meeting_deadlines();
-// A job that has waited for half of max_wait has a whole turn, though deadlines of others pass
-// meanwhile (turns/deadline_rule.cpp).
+// A job that has waited for half of max_wait has a whole turn after one with a deadline or a high
+// weight, though deadlines pass meanwhile (turns/deadline_rule.cpp).
 const PolicyRule& helping_overdue();
 // Jobs run side by side only where that pays (side_by_side/side_by_side.h).
 const PolicyRule& packing();

@@ -5,7 +5,8 @@
 // deadline needs it (time/headroom.h), and not sooner, since a quantum that is cut short costs one.
 //
 // Where deadlines ask for more time than there is, a job that comes to its turn by age alone would
-// have one iteration, and would wait as long again. So it has a turn (helping_overdue()).
+// have one iteration, and would wait as long again. So after a job with a deadline, or with a high
+// weight, which makes one, it has a turn (helping_overdue()).
 #include <optional>
 #include <string>
 #include <utility>
@@ -52,6 +53,9 @@ class HelpingOverdue final : public PolicyRule {
   JobId choose(Step& step, Lane& lane, JobId chosen, const RoomPool& /*pool*/) const override {
     const Table& table = std::as_const(step).table();
     const Job& job = table.at(chosen);
+    const Job* const last = table.find(lane.last_holder);
+    if (last == nullptr || (last->settings.deadline <= Nanos{} && last->settings.weight <= 1))
+      return chosen;
     // A job is first a little before its due time, as the next deadline of others is after that.
     if (step.now() - job.place.waiting_since >= table.options.max_wait / 2)
       give_turn(table, lane, job);
