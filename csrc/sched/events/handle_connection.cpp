@@ -206,6 +206,7 @@ void on_gone(Step& step, Job& job) {
       id, "leave",
       fmt::format("pid {} is gone and frees {}", job.who.pid, to_string(device.ledger.room(id))));
   leave_lane(step, job);
+  device.ranks.erase(id);
   device.ledger.remove(id);
   forget_pace(device, job);
   table.jobs.erase(id);

@@ -141,6 +141,7 @@ void check_invariants(const Table& table) {
     check_job(table, job);
     GS_CHECK(job.who.of.device == device.name, "job {} is on '{}'", id.value, job.who.of.device);
     GS_CHECK(job.place.is_inside == device.inside.contains(id), "job {} inside", id.value);
+    GS_CHECK(job.row.has_value() == device.ranks.contains(id), "job {} a rank", id.value);
     if (job.place.is_inside) --num_inside;
   }
   GS_CHECK(num_inside == 0, "{} more jobs are inside", num_inside);

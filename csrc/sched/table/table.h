@@ -85,6 +85,7 @@ struct Device {
   std::map<std::uint32_t, Allowance> allowances;      // by user, of those with a share_limit
   std::map<JobId, Allowance> job_allowances;          // of jobs with one of their own
   std::set<JobId> inside;                             // their PlaceInLine::is_inside
+  std::set<JobId> ranks;                              // those with a Job::row (turns/row.h)
   // When suspended jobs were last seen to hold room, and how much (suspended.h).
   Nanos held_up_until;
   Bytes held_up;

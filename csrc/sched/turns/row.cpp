@@ -3,7 +3,8 @@
 // has the lane in its way, or a rank that goes on though its row has ended.
 #include "csrc/sched/turns/row.h"
 
-#include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,22 +15,32 @@ namespace gpushare::sched {
 void set_row(Step& step, Job& job, std::optional<GangRow> row) {
   const bool was_open = is_in_row(job);
   job.row = std::move(row);
+  if (job.row.has_value()) {
+    step.device().ranks.insert(job.id);
+  } else {
+    step.device().ranks.erase(job.id);
+  }
   if (is_in_row(job) && !was_open) step.decide(job.id, "row", job.row->why);
 }
 
+// Asked in every step, so it looks at ranks alone: the line may have thousands of jobs.
 JobId first_in_row(const Table& table, const Lane& lane) {
-  for (const OrderKey& key : lane.waiting)
-    if (is_in_row(table.at(key.id))) return key.id;
-  return JobId{0};
+  std::optional<OrderKey> first;
+  for (const JobId rank : table.device.ranks) {
+    if (!is_in_row(table.at(rank))) continue;
+    const auto key = lane.waiting.key_of(rank);
+    if (key.has_value() && (!first.has_value() || *key < *first)) first = key;
+  }
+  return first.has_value() ? first->id : JobId{0};
 }
 
 std::size_t num_singles(const Table& table) {
   std::size_t num = 0;
   for (const Lane& lane : table.device.lanes) {
     if (lane.lease.has_value() && !table.at(lane.lease->job()).row.has_value()) ++num;
-    num += static_cast<std::size_t>(
-        std::count_if(lane.waiting.begin(), lane.waiting.end(),
-                      [&](const OrderKey& key) { return !table.at(key.id).row.has_value(); }));
+    num += lane.waiting.size();
+    for (const JobId rank : table.device.ranks)
+      if (lane.waiting.contains(rank)) --num;
   }
   return num;
 }
