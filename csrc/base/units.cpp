@@ -56,7 +56,7 @@ Bytes parse_bytes(const std::string& text) {
   constexpr Bytes kNoSize{-1};
   // Below 2^63, so that the size fits.
   constexpr double kTooLarge = 9e18;
-  // Who writes less as a bare number, as "8", has forgotten the unit. Zero needs none.
+  // A smaller number without a unit, such as "8", is taken for a forgotten unit. Zero needs none.
   constexpr double kLeastWithoutUnit = 1 << 20;
   char* end = nullptr;
   const double amount = std::strtod(text.c_str(), &end);

@@ -40,7 +40,7 @@ def _have(monkeypatch: pytest.MonkeyPatch, **modules: Any) -> None:
 
 def _core(actor: str | None, task: str, actor_id: str | None) -> types.SimpleNamespace:
     context = _context(get_actor_name=actor, get_task_name=task, get_actor_id=actor_id)
-    return _context(is_initialized=True, get_runtime_context=context)
+    return _context(get_runtime_context=context)
 
 
 OUTSIDE = _context(get_context=RuntimeError("cannot be used outside of a training function"))
@@ -79,7 +79,7 @@ def test_outside_of_a_trial_tune_warns_of_nothing(monkeypatch: pytest.MonkeyPatc
         (_core(None, "", None), ""),
         (_core("7", "Learner.step", "a5"), ""),
         (_core("x" * 129, "", "a5"), ""),
-        (_context(is_initialized=False), ""),
+        (types.SimpleNamespace(), ""),  # of an old Ray
     ],
 )
 def test_others_have_those_of_actors_and_tasks(
@@ -93,7 +93,7 @@ def test_outside_of_rays_workers_ray_is_not_asked(monkeypatch: pytest.MonkeyPatc
     def fail() -> NoReturn:
         pytest.fail("asked")
 
-    _have(monkeypatch, ray=types.SimpleNamespace(is_initialized=fail))
+    _have(monkeypatch, ray=types.SimpleNamespace(get_runtime_context=fail))
     for argv in (["train.py"], []):
         monkeypatch.setattr(sys, "argv", argv)
         assert ray.work_name() == ""

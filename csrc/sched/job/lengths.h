@@ -29,7 +29,8 @@ constexpr std::uint32_t number_of_name(std::string_view name) {
   return number;
 }
 
-// What is expected of a job, and between which bounds it lies if the job is like one before.
+// How many iterations a job is expected to have left, and between which bounds the number lies if
+// the job is like one before it.
 struct ExpectedRest {
   double iterations = 0;  // 0: unknown
   std::uint64_t least = 0;
@@ -53,8 +54,9 @@ class Lengths {
   // The oldest first.
   [[nodiscard]] const std::vector<PastRun>& runs() const { return runs_; }
 
-  // Of a job that has run `done` iterations: the mean of what those before it had to go then.
-  // Those that had ended by then say nothing of it. If some had the job's name, only they count.
+  // For a job that has run `done` iterations: the mean of what earlier jobs had to go after as
+  // many. Jobs that had ended by then say nothing of it. If some had the job's name, only they
+  // count.
   // source: the mean residual life; Gu et al., "Tiresias: A GPU Cluster Manager for Distributed
   // Deep Learning" (NSDI 2019), ranks jobs by how long those before them ran.
   [[nodiscard]] ExpectedRest rest(std::uint32_t name, std::uint64_t done) const {

@@ -10,7 +10,8 @@
 //    `pack` that job may have to wait for others, or another may run beside the holders
 //    (side_by_side.h). Under `priority` an opportunistic job may have to wait for a guaranteed one
 //    that is about to return (harvest.h). A job with a deadline that would interrupt the chosen one
-//    as soon as it ran is served in its place (interrupt.h).
+//    as soon as it ran is served in its place (interrupt.h), unless the chosen one has waited for
+//    long under `deadline` (deadline_rule.cpp).
 //
 // The job chosen in an earlier step stays chosen, unless a job of a better class came: memory was
 // moved for it already, and changing the choice would move it back.

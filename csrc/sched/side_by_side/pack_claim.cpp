@@ -51,9 +51,8 @@ bool is_due(const Table& table, const OrderKey& key, Nanos now) {
     const Job& other = table.at(holder);
     const Setback others = setback(table, other);
     if (own != others) return own < others;
-    const bool may_pass =
-        key.priority <= other.settings.priority || !yields_to_better(table, job, now);
-    return (is_over && may_pass) ||
+    if (!yields_to_better(table, job, now)) return true;
+    return (is_over && key.priority <= other.settings.priority) ||
            key < requeued_key(table, *table.device.lane_held_by(holder), now);
   });
 }

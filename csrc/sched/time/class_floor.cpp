@@ -19,7 +19,6 @@
 
 #include <fmt/format.h>
 
-#include "csrc/sched/plans/quantum.h"
 #include "csrc/sched/time/harvest.h"
 
 namespace gpushare::sched {
@@ -35,14 +34,15 @@ constexpr double kTurnOverStall = 4;
 std::size_t index_of(wire::Priority priority) { return static_cast<std::size_t>(priority); }
 
 // A stall is the job's own word, so it makes a turn no longer than anybody is to wait.
-double turn_worth(const Table& table, double seconds) {
-  return std::max(kTurn, std::min(seconds, to_seconds(table.options.max_wait)));
+double turn_of(const Table& table, const Job& job) {
+  const double worth =
+      std::min(to_seconds(job.measured.stall) * kTurnOverStall, to_seconds(table.options.max_wait));
+  return std::max(kTurn, worth);
 }
 
 // pre: one of the class waits.
 double turn_of(const Table& table, const Lane& lane, wire::Priority priority) {
-  const Job& first = table.at(lane.waiting.first_of(priority)->id);
-  return turn_worth(table, to_seconds(first.measured.stall) * kTurnOverStall);
+  return turn_of(table, table.at(lane.waiting.first_of(priority)->id));
 }
 
 // Whether jobs of the class wait for the lane, which a job of a higher class has.
@@ -122,8 +122,7 @@ std::optional<Nanos> floor_turn_ends(const Table& table, const Lane& lane, Nanos
 
 void give_turn(const Table& table, Lane& lane, const Job& job) {
   double& earned = lane.floor_earned.at(index_of(job.settings.priority));
-  const Nanos worth = time_for_loss(job.measured.stall, table.options.switch_loss);
-  earned = std::max(earned, turn_worth(table, to_seconds(worth)));
+  earned = std::max(earned, turn_of(table, job));
   lane.due = job.id;
 }
 

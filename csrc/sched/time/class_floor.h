@@ -36,8 +36,7 @@ std::optional<Nanos> class_due_at(const Table& table, const Lane& lane, Nanos no
 // Until when nobody goes before the holder, which has its class' turn; nothing: it has none.
 // pre: the lane is held.
 std::optional<Nanos> floor_turn_ends(const Table& table, const Lane& lane, Nanos now);
-// Gives the job, which waits for the lane, a turn that its class has not earned: as long as a
-// quantum for which no others count.
+// Gives the job, which waits for the lane, a turn that its class has not earned.
 void give_turn(const Table& table, Lane& lane, const Job& job);
 // "normal jobs are due: 5 % of the time is theirs".
 std::string floor_text(const Table& table, wire::Priority priority);

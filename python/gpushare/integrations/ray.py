@@ -1,9 +1,15 @@
-"""Names of jobs in workers of Ray, which all run one script of Ray's own."""
+"""Names of jobs in workers of Ray, which all run one script of Ray's own.
+
+A version of Ray that has none of the functions that are asked here, or has not imported them, tells
+no name: an AttributeError.
+"""
 
 from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gpushare._settings.settings import parse_job_name
@@ -29,28 +35,31 @@ def work_name() -> str:
 def _run() -> str:
     """The experiment of Ray Train, for a rank of it."""
     train = sys.modules.get("ray.train")
-    if train is None:
-        return ""
-    try:
-        name: str = train.get_context().get_experiment_name()
-    except (RuntimeError, DeprecationWarning):  # outside of a run, in a trial
-        return ""
-    return name or ""
+    # The second and third are of a process outside of a run, and of one inside a trial.
+    with suppress(AttributeError, RuntimeError, DeprecationWarning), _quiet():
+        return train.get_context().get_experiment_name() or ""  # type: ignore[union-attr]
+    return ""
 
 
 def _trial() -> str:
     tune = sys.modules.get("ray.tune")
-    if tune is None:
-        return ""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that this is no trial
-        return tune.get_context().get_trial_name() or ""
+    with suppress(AttributeError), _quiet():
+        return tune.get_context().get_trial_name() or ""  # type: ignore[union-attr]
+    return ""
 
 
 def _actor_or_task() -> str:
     ray = sys.modules.get("ray")
-    if ray is None or not ray.is_initialized():
-        return ""
-    context = ray.get_runtime_context()
-    name: str = context.get_actor_name() or context.get_task_name() or ""
-    return name if context.get_actor_id() is None else name.partition(".")[0]
+    with suppress(AttributeError):
+        context = ray.get_runtime_context()  # type: ignore[union-attr]
+        name: str = context.get_actor_name() or context.get_task_name() or ""
+        return name if context.get_actor_id() is None else name.partition(".")[0]
+    return ""
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Ray warns a process that asks outside of a run or a trial."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -73,6 +73,15 @@ Host two_gangs() {
   return host;
 }
 
+// Ranks 1 and 2 of a gang on a device each, which nobody else wants.
+Host one_gang() {
+  Host host;
+  host.see(rank_of(kRed, 1, 0));
+  host.see(rank_of(kRed, 2, 1));
+  host.settle();
+  return host;
+}
+
 TEST(GangRows, OpensOneRowWithTheSameEndForAllRanks) {
   Host host = two_gangs();
   EXPECT_TRUE(host.order(1).is_open && host.order(2).is_open);
@@ -116,10 +125,7 @@ TEST(GangRows, AGangOnOneDeviceNeedsNoRow) {
 }
 
 TEST(GangRows, ExtendsTheRowOfAGangThatIsAlone) {
-  Host host;
-  host.see(rank_of(kRed, 1, 0));
-  host.see(rank_of(kRed, 2, 1));
-  host.settle();
+  Host host = one_gang();
   host.run(1);
   host.change(2, [](RankReport& r) {
     r.has_lease = true;
@@ -136,10 +142,7 @@ TEST(GangRows, ExtendsTheRowOfAGangThatIsAlone) {
 }
 
 TEST(GangRows, SingleJobsHaveASliceEachBetweenTwoRows) {
-  Host host;
-  host.see(rank_of(kRed, 1, 0));
-  host.see(rank_of(kRed, 2, 1));
-  host.settle();
+  Host host = one_gang();
   host.run(1);
   host.run(2);
   host.rows.note_singles(0, 2);
@@ -282,10 +285,7 @@ TEST(GangRows, ARowThatOthersWaitForEndsAfterATimeToo) {
 }
 
 TEST(GangRows, SingleJobsHaveAsLongAsTheyHaveWaitedForTheRow) {
-  Host host;
-  host.see(rank_of(kRed, 1, 0));
-  host.see(rank_of(kRed, 2, 1));
-  host.settle();
+  Host host = one_gang();
   host.run(1);
   host.run(2);
   host.settle();

@@ -41,7 +41,7 @@ def print_config(
         int, typer.Option(help="How many jobs may share a GPU.", min=1, max=1024)
     ] = 4,
     gpus: Annotated[
-        int | None, typer.Option(help="GPUs of a node; by default those of this one.", min=0)
+        int | None, typer.Option(help="GPUs of a node; by default those of this one.", min=1)
     ] = None,
     group: Annotated[
         str, typer.Option(help="The group that may use the coordinators, as for admin install.")
@@ -49,6 +49,8 @@ def print_config(
 ) -> None:
     """Print lines for slurm.conf and gres.conf, and the scripts Prolog and TaskProlog."""
     num = len(find_gpus()) if gpus is None else gpus
+    if num == 0 and part not in {Part.PROLOG, Part.TASK_PROLOG}:
+        raise typer.BadParameter("this machine has no GPU: say by --gpus how many a node has")
     texts = {
         Part.SLURM_CONF: fragments.slurm_conf(num, shards),
         Part.GRES_CONF: fragments.gres_conf(num, shards),

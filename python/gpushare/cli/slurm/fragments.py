@@ -1,5 +1,6 @@
-"""The texts. Slurm admits jobs by shards; whose turn it is on a GPU is the coordinator's matter.
+"""The texts that ``gpushare slurm print-config`` prints.
 
+Slurm admits jobs by shards; whose turn it is on a GPU is the coordinator's matter.
 A coordinator must not be a process of the job whose Prolog or step starts it: it would end with the
 job. So it is a service of the node, or is started by Prolog in a session of its own. It needs no
 Epilog: it sees that a process is gone by itself.
@@ -80,8 +81,7 @@ TaskProlog=/etc/slurm/gpushare_task_prolog.sh
 def gres_conf(num_gpus: int, shards: int) -> str:
     """Returns the lines for gres.conf; see ``slurm_conf``."""
     last = f"[0-{num_gpus - 1}]" if num_gpus > 1 else "0"
-    gpus = f"Name=gpu File=/dev/nvidia{last}\n" if num_gpus else ""
-    return f"{gpus}Name=shard Count={num_gpus * shards}\n"
+    return f"Name=gpu File=/dev/nvidia{last}\nName=shard Count={num_gpus * shards}\n"
 
 
 def prolog(group: str, program: str) -> str:
