@@ -47,7 +47,7 @@ def test_three_jobs_in_half_their_peaks_stay_within_the_budget(
 ) -> None:
     steps, seeds = 40, (3, 4, 5)
     capacity = int(1.5 * peak_alone("mlp", "adam"))
-    env = coordinator(capacity=str(capacity), min_quantum="0.05s", policy="rr", switch_loss="0.5")
+    env = coordinator(capacity=str(capacity), min_quantum="0.02s", policy="rr", switch_loss="0.5")
     with ExitStack() as stack:
         jobs = [
             stack.enter_context(
