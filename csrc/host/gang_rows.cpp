@@ -1,13 +1,14 @@
 // Decides which gang's row is open on which devices, and until which step.
 //
-// Gangs have rows in turn: the one whose last row is longest ago is first. A gang that has to wait
-// for one of its devices keeps its other devices from gangs after it, so a large gang is not passed
-// over for ever. Two open rows never share a device. Between two rows on a device, each single job
-// that waits there gets a slice.
+// Gangs have rows in the order of the policy, and single jobs of a device go before a row where the
+// policy puts them first, for a slice or longer (party.h). A gang that has to wait for another's
+// row keeps its devices from gangs after it, so a large gang is not passed over for ever. One that
+// waits for single jobs does not: its turn comes while they run, and then the rows in its way end.
+// Two open rows never share a device.
 //
 // A row's number of steps is what the slowest rank makes in a slice. The slice is long enough that
-// switching costs no more than switch_loss, as for single jobs. While nobody else waits for the
-// devices the row is extended before its end, so a gang alone never stops.
+// switching costs no more than switch_loss, as for single jobs. The row is extended before its end
+// while nobody waits for the devices who would go first then, so a gang alone never stops.
 //
 // A rank that has reached stop_at has ended its lease by itself. In programs whose ranks step
 // together no rank can then be inside a step that needs it. What may go wrong is decided in
@@ -34,8 +35,8 @@ constexpr Nanos kComingTogether = millis(200);
 constexpr Nanos kMostComing = seconds(5);
 // How long the first ranks of a program wait for those that were never here.
 constexpr Nanos kMissing = seconds(10);
-// A row is looked at after so many steps at the latest, however many it has.
-constexpr std::uint64_t kMostAhead = 1000;
+// How often a gang at a limit on time is looked at.
+constexpr Nanos kAtLimit = millis(100);
 // How often an open row is looked at, at most.
 constexpr Nanos kLook = millis(10);
 
@@ -57,7 +58,7 @@ std::uint64_t GangRows::Rank::steps() const {
 GangRows::GangRows(RowOptions options)
     : options_(std::move(options)),
       singles_(options_.devices.size()),
-      singles_until_(options_.devices.size()) {}
+      contest_(options_.policy, options_.class_floor) {}
 
 // A rank that comes to a gang with an open row joins it. One that changes its gang leaves the
 // other.
@@ -69,8 +70,7 @@ void GangRows::report(const RankReport& report, Nanos now) {
   auto [found, is_new] = gangs_.try_emplace(report.gang);
   Gang& gang = found->second;
   if (is_new) {
-    gang.place = ++places_;
-    gang.since = gang.moved_at = now;
+    gang.since = gang.moved_at = gang.waits_since = now;
   }
   Rank& rank = gang.ranks[report.job];
   if (report.wants && !rank.seen.wants) rank.wants_since = now;
@@ -96,10 +96,17 @@ void GangRows::forget(JobId job) {
   gang_of_.erase(found);
 }
 
-void GangRows::note_singles(std::size_t device, std::size_t num) { singles_.at(device) = num; }
+void GangRows::note_singles(std::size_t device, const sched::Singles& singles) {
+  singles_.at(device).seen = singles;
+}
+
+void GangRows::set_policy(const std::string& name) {
+  contest_ = Contest(name, options_.class_floor);
+}
 
 RowOrders GangRows::settle(Nanos now) {
   RowOrders orders;
+  pass_time(now);
   for (auto& [name, gang] : gangs_) {
     if (gang.state == State::kWaiting || gang.state == State::kUnknown) adopt(gang, now);
     if (gang.state == State::kOpen || gang.state == State::kClosing)
@@ -107,9 +114,10 @@ RowOrders GangRows::settle(Nanos now) {
   }
   settle_waiting(now, orders);
   for (auto& [name, gang] : gangs_) {
-    if (gang.state == State::kOpen) extend_if_alone(gang, now, orders);
+    if (gang.state == State::kOpen) extend(gang, now, orders);
     tell(name, gang, orders);
   }
+  update_parties();
   return orders;
 }
 
@@ -126,40 +134,57 @@ void GangRows::settle_running(const GangName& name, Gang& gang, Nanos now, RowOr
 }
 
 void GangRows::settle_waiting(Nanos now, RowOrders& orders) {
-  std::vector<std::pair<std::uint64_t, const GangName*>> line;
+  std::vector<std::pair<const GangName*, Gang*>> line;
   std::map<std::size_t, const GangName*> taken;
-  for (const auto& [name, gang] : gangs_) {
-    if (gang.state == State::kWaiting) line.emplace_back(gang.place, &name);
-    if (gang.state == State::kWaiting) continue;
-    for (const std::size_t device : devices_of(gang.ranks))
-      taken.emplace(device, &name);
-  }
-  std::sort(line.begin(), line.end());
-  for (const auto& [place, name] : line) {
-    Gang& gang = gangs_.at(*name);
-    if (is_free(gang)) continue;
-    if (auto why = obstacle(gang, now, orders)) {
-      gang.waits_for = std::move(*why);
+  for (auto& [name, gang] : gangs_) {
+    if (gang.state == State::kWaiting) {
+      if (!is_free(gang)) line.emplace_back(&name, &gang);
       continue;
     }
-    const std::set<std::size_t> devices = devices_of(gang.ranks);
-    const auto busy = std::find_if(devices.begin(), devices.end(),
-                                   [&](std::size_t each) { return taken.contains(each); });
-    Nanos rest;
-    for (const std::size_t device : devices)
-      if (singles_[device] > 0) rest = std::max(rest, singles_until_[device]);
-    if (busy != devices.end()) {
-      gang.waits_for =
-          fmt::format("the row of gang {} on {}", taken.at(*busy)->second, options_.devices[*busy]);
-    } else if (now < rest) {
-      gang.waits_for = "single jobs on its devices, which have their turns before its next row";
-      orders.look_by(rest);
-    } else {
-      open(*name, gang, now, orders);
-    }
-    for (const std::size_t device : devices)
-      taken.emplace(device, name);
+    for (const std::size_t device : gang.party.devices)
+      taken.emplace(device, &name);
   }
+  std::sort(line.begin(), line.end(), [&](const auto& first, const auto& second) {
+    return contest_.goes_before(first.second->party, second.second->party);
+  });
+  for (const auto& [name, gang] : line) {
+    gang->waits_for = why_not(*gang, taken, now, orders);
+    if (gang->waits_for.empty()) open(*name, *gang, now, orders);
+  }
+}
+
+// What the gang waits for; "": its row is to be opened. Adds the devices to `taken` that it keeps
+// from gangs after it.
+std::string GangRows::why_not(const Gang& gang, Taken& taken, Nanos now, RowOrders& orders) {
+  if (auto why = obstacle(gang, now, orders)) return std::move(*why);
+  const std::set<std::size_t>& devices = gang.party.devices;
+  const auto busy = std::find_if(devices.begin(), devices.end(),
+                                 [&](std::size_t each) { return taken.contains(each); });
+  if (busy == devices.end() && let_singles_first(gang, now, orders))
+    return "single jobs on its devices, which have their turns before its next row";
+  std::string why;
+  if (busy != devices.end())
+    why = fmt::format("the row of gang {} on {}", taken.at(*busy)->second, options_.devices[*busy]);
+  for (const std::size_t device : devices)
+    taken.emplace(device, &gang_of_.at(gang.ranks.begin()->first));
+  return why;
+}
+
+// Whether single jobs have one of the gang's devices before its next row.
+bool GangRows::let_singles_first(const Gang& gang, Nanos now, RowOrders& orders) {
+  bool is_any = false;
+  for (const std::size_t device : gang.party.devices) {
+    Singles& singles = singles_[device];
+    if (!singles.party.wants) continue;
+    const bool is_first = contest_.goes_before(singles.party, gang.party);
+    if (!is_first && now >= singles.turn_until) continue;
+    is_any = true;
+    if (is_first && !std::exchange(singles.have_turn, true)) singles.turn_until = now + slice(gang);
+    const Nanos rest = contest_.time_before(singles.party, gang.party, parties()).value_or(Nanos{});
+    const Nanos until = std::max(singles.turn_until, now + rest);
+    if (until > now) orders.look_by(until);
+  }
+  return is_any;
 }
 
 // Why no row may be opened for the gang whatever others do.
@@ -167,6 +192,10 @@ std::optional<std::string> GangRows::obstacle(const Gang& gang, Nanos now, RowOr
   if (gang.has([](const Rank& rank) { return !rank.seen.is_known; })) return "a rank to come back";
   if (gang.has([](const Rank& rank) { return rank.seen.is_held_back; }))
     return "a rank that is paused or suspended";
+  if (gang.party.setback == sched::Setback::kBarred) {
+    orders.look_by(now + kAtLimit);
+    return "a rank at its limit of the device's time";
+  }
   const std::uint32_t ranks = gang.ranks.begin()->second.seen.ranks;
   if (!gang.was_complete && now < gang.since + kMissing) {
     orders.look_by(gang.since + kMissing);
@@ -186,6 +215,8 @@ std::optional<std::string> GangRows::obstacle(const Gang& gang, Nanos now, RowOr
 }
 
 void GangRows::open(const GangName& name, Gang& gang, Nanos now, RowOrders& orders) {
+  for (const std::size_t device : gang.party.devices)
+    singles_[device].have_turn = false;
   gang.state = State::kOpen;
   gang.stop_at = gang.most_steps() + steps_in_slice(gang);
   gang.since = gang.moved_at = now;
@@ -196,28 +227,21 @@ void GangRows::open(const GangName& name, Gang& gang, Nanos now, RowOrders& orde
                                     to_string(slice(gang))));
 }
 
-// Single jobs that wait now have their turns before the next row on their device.
 void GangRows::close(const GangName& name, Gang& gang, Nanos now, RowOrders& orders) {
   gang.state = State::kWaiting;
-  gang.place = ++places_;
-  for (const std::size_t device : devices_of(gang.ranks)) {
-    const auto turns = static_cast<std::int64_t>(singles_[device]);
-    singles_until_[device] = now + turn_after_row(gang, now) * turns;
-  }
+  gang.waits_since = now;
   orders.said.push_back(
       fmt::format("gang {}: its row is over at step {}", name.second, gang.stop_at));
 }
 
 // A larger stop_at may be told at any time: a rank that has stopped at the smaller one goes on.
-void GangRows::extend_if_alone(Gang& gang, Nanos now, RowOrders& orders) {
+void GangRows::extend(Gang& gang, Nanos now, RowOrders& orders) {
   const std::uint64_t more = steps_in_slice(gang);
   const std::uint64_t margin = std::max<std::uint64_t>(more / 2, 1);
   const std::uint64_t most = gang.most_steps();
-  if (is_wanted_by_others(gang)) return;
+  if (must_end(gang, now)) return;
   if (most + margin >= gang.stop_at) gang.stop_at = most + std::max(more, margin + 1);
-  const auto left = static_cast<std::int64_t>(std::min(gang.stop_at - most - margin, kMostAhead));
-  const Nanos iteration = gang.iteration();
-  orders.look_by(now + std::max(iteration * left, kLook));
+  orders.look_by(now + std::max(gang.time_of(gang.stop_at - most - margin), kLook));
 }
 
 void GangRows::tell(const GangName& name, Gang& gang, RowOrders& orders) const {
@@ -238,18 +262,6 @@ void GangRows::tell(const GangName& name, Gang& gang, RowOrders& orders) const {
     rank.is_told = true;
     orders.ranks.push_back(std::move(order));
   }
-}
-
-// Another gang that wants one of its devices, or a single job in line there.
-bool GangRows::is_wanted_by_others(const Gang& gang) const {
-  const std::set<std::size_t> devices = devices_of(gang.ranks);
-  const auto has_singles = [&](std::size_t device) { return singles_[device] > 0; };
-  if (std::any_of(devices.begin(), devices.end(), has_singles)) return true;
-  return std::any_of(gangs_.begin(), gangs_.end(), [&](const auto& each) {
-    const Gang& other = each.second;
-    return &other != &gang && wants_row(other) &&
-           other.has([&](const Rank& rank) { return devices.contains(rank.seen.device); });
-  });
 }
 
 bool GangRows::wants_row(const Gang& gang) {
@@ -288,6 +300,12 @@ Nanos GangRows::Gang::gap() const {
   for (const auto& [job, rank] : ranks)
     longest = std::max(longest, rank.seen.gap);
   return longest;
+}
+
+// However many steps, it is no more than that of so many: the caller looks again.
+Nanos GangRows::Gang::time_of(std::uint64_t steps) const {
+  constexpr std::uint64_t kMost = 1000;
+  return iteration() * static_cast<std::int64_t>(std::min(steps, kMost));
 }
 
 std::uint64_t GangRows::Gang::most_steps() const {

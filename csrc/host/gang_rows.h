@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "csrc/base/units.h"
+#include "csrc/host/party.h"
 
 namespace gpushare::host {
 
@@ -45,11 +46,13 @@ struct RankReport {
   std::uint64_t stop_at = 0;  // that it was told last, perhaps by a coordinator before; 0: nothing
   bool wants = false;         // it waits in its gate
   bool has_lease = false;
-  bool is_in_gap = false;     // with a lease, between two iterations
-  bool is_held_back = false;  // paused, suspended or lost: it gets no lease
-  Nanos iteration = {};       // how long one takes; 0: unknown
-  Nanos switching = {};       // what its last switch cost: until its memory was back
-  Nanos gap = {};             // how long it usually is between two iterations; 0: unknown
+  bool is_in_gap = false;         // with a lease, between two iterations
+  bool is_held_back = false;      // paused, suspended or lost: it gets no lease
+  Nanos iteration = {};           // how long one takes; 0: unknown
+  Nanos switching = {};           // what its last switch cost: until its memory was back
+  Nanos gap = {};                 // how long it usually is between two iterations; 0: unknown
+  sched::Standing standing = {};  // on its device
+  sched::Setback setback = sched::Setback::kNone;  // by limits on time
   bool operator==(const RankReport&) const = default;
 };
 
@@ -75,7 +78,9 @@ struct RowOptions {
   std::vector<std::string> devices = {};  // their names
   Nanos least_slice = millis(250);
   Nanos most_slice = seconds(10);
-  double switch_loss = 0.02;  // of the time, as for single jobs
+  double switch_loss = 0.02;    // of the time, as for single jobs
+  std::string policy = "fair";  // one of sched::policy_names()
+  double class_floor = 0.05;
 };
 
 class GangRows {
@@ -86,8 +91,10 @@ class GangRows {
   void report(const RankReport& report, Nanos now);
   // The rank has ended, or its process has.
   void forget(JobId job);
-  // How many jobs without a row wait in line on the device, or have a lease there.
-  void note_singles(std::size_t device, std::size_t num);
+  // The jobs without a row that wait in line on the device, or have a lease there.
+  void note_singles(std::size_t device, const sched::Singles& singles);
+  // pre: a policy has that name.
+  void set_policy(const std::string& name);
   RowOrders settle(Nanos now);
 
   [[nodiscard]] bool empty() const { return gangs_.empty(); }
@@ -96,6 +103,7 @@ class GangRows {
   void check_invariants() const;
 
  private:
+  using Taken = std::map<std::size_t, const GangName*>;  // devices, and for whose row
   enum class State : std::uint8_t { kWaiting, kUnknown, kOpen, kClosing };
   struct Rank {
     RankReport seen;
@@ -111,8 +119,9 @@ class GangRows {
   struct Gang {
     std::map<JobId, Rank> ranks;
     State state = State::kWaiting;
-    std::uint64_t stop_at = 0;          // the same for all ranks
-    std::uint64_t place = 0;            // in the order of gangs: the lowest is first
+    std::uint64_t stop_at = 0;  // the same for all ranks
+    Party party;
+    Nanos waits_since;                  // its last row ended, or it came
     bool was_complete = false;          // all its ranks were here
     Nanos since;                        // the first of them came, or the row was opened
     Nanos moved_at;                     // a rank made a step or changed how it stands
@@ -125,24 +134,41 @@ class GangRows {
     }
     [[nodiscard]] Nanos gap() const;        // the longest usual one
     [[nodiscard]] Nanos iteration() const;  // of its slowest rank; 0: unknown
+    [[nodiscard]] Nanos time_of(std::uint64_t steps) const;
     [[nodiscard]] std::uint64_t most_steps() const;
+  };
+  // The single jobs of a device.
+  struct Singles {
+    sched::Singles seen;
+    Party party;
+    bool have_turn = false;  // before the next row on their device
+    Nanos turn_until;        // for so long at least
   };
 
   void settle_running(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
   void settle_stuck(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
   void settle_late(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
   void settle_waiting(Nanos now, RowOrders& orders);
-  void extend_if_alone(Gang& gang, Nanos now, RowOrders& orders);
+  void extend(Gang& gang, Nanos now, RowOrders& orders);
   void open(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
   void close(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
   void adopt(Gang& gang, Nanos now);
   std::optional<std::string> obstacle(const Gang& gang, Nanos now, RowOrders& orders);
+  std::string why_not(const Gang& gang, Taken& taken, Nanos now, RowOrders& orders);
+  bool let_singles_first(const Gang& gang, Nanos now, RowOrders& orders);
   void tell(const GangName& name, Gang& gang, RowOrders& orders) const;
 
-  [[nodiscard]] bool is_wanted_by_others(const Gang& gang) const;
+  // gang_parties.cpp
+  [[nodiscard]] Parties parties();
+  void pass_time(Nanos now);
+  void update_parties();
+  [[nodiscard]] Party party_of(const Gang& gang) const;
+  [[nodiscard]] Party party_of(const Singles& singles, std::size_t device) const;
+  [[nodiscard]] bool is_wanted_by_others(const Gang& gang);
+  [[nodiscard]] bool must_end(const Gang& gang, Nanos now);
+
   [[nodiscard]] Nanos slice(const Gang& gang) const;
   [[nodiscard]] Nanos most_of_row() const;
-  [[nodiscard]] Nanos turn_after_row(const Gang& gang, Nanos now) const;
   [[nodiscard]] std::uint64_t steps_in_slice(const Gang& gang) const;
   [[nodiscard]] static bool is_free(const Gang& gang);
   [[nodiscard]] static bool wants_row(const Gang& gang);
@@ -151,10 +177,9 @@ class GangRows {
   const RowOptions options_;
   std::map<GangName, Gang> gangs_;
   std::map<JobId, GangName> gang_of_;
-  std::uint64_t places_ = 0;
-  // By device: how many single jobs are there, and until when they have the device before a row.
-  std::vector<std::size_t> singles_;
-  std::vector<Nanos> singles_until_;
+  std::vector<Singles> singles_;  // by device
+  Contest contest_;
+  std::optional<Nanos> settled_at_;
 };
 
 }  // namespace gpushare::host

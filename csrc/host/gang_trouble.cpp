@@ -9,8 +9,8 @@
 // so the row closes without it.
 //
 // Ranks may make no steps, or fewer than they said: they evaluate for an hour, or lie. What ranks
-// count is a claim, so a row that others wait for also ends after a time, and single jobs then have
-// as much.
+// count is a claim, so a row that others wait for also ends after a time. All of that time is
+// charged to the gang.
 //
 // All ranks may be between two iterations for long, since their program waits for a person, say.
 // Then the row closes too, if others want its devices.
@@ -106,7 +106,7 @@ Nanos GangRows::most_of_row() const {
 // The ranks are asked for their leases at their next boundaries. Where one of them has begun a step
 // by then and another has not, settle_stuck() lets them make it.
 void GangRows::settle_late(const GangName& name, Gang& gang, Nanos now, RowOrders& orders) {
-  if (!is_wanted_by_others(gang)) return gang.wanted_since.reset();
+  if (!must_end(gang, now)) return gang.wanted_since.reset();
   if (!gang.wanted_since.has_value()) gang.wanted_since = now;
   if (gang.state != State::kOpen) return;
   const Nanos due = *gang.wanted_since + most_of_row();
@@ -114,12 +114,6 @@ void GangRows::settle_late(const GangName& name, Gang& gang, Nanos now, RowOrder
   gang.state = State::kClosing;
   orders.said.push_back(fmt::format("gang {}: others have waited for {}, its row closes",
                                     name.second, to_string(most_of_row())));
-}
-
-// How long each single job has the device before the gang's next row.
-Nanos GangRows::turn_after_row(const Gang& gang, Nanos now) const {
-  const Nanos waited = now - gang.wanted_since.value_or(now);
-  return std::clamp(waited, slice(gang), most_of_row());
 }
 
 // A rank that waits inside an iteration for one that has stopped has ended as many steps as that.

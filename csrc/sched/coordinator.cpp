@@ -38,6 +38,7 @@
 #include "csrc/sched/table/options.h"
 #include "csrc/sched/table/table.h"
 #include "csrc/sched/time/begin_step.h"
+#include "csrc/sched/time/share_limit.h"
 #include "csrc/sched/turns/interrupt.h"
 #include "csrc/sched/turns/row.h"
 #include "csrc/sched/turns/suspended.h"
@@ -176,7 +177,17 @@ Ready Coordinator::set_row(JobId job, std::optional<GangRow> row, Nanos now) {
   return impl_->finish(step);
 }
 
-std::size_t Coordinator::num_singles() const { return sched::num_singles(impl_->table()); }
+Singles Coordinator::singles(Nanos now) const { return singles_on(impl_->table(), now); }
+
+Standing Coordinator::standing(JobId job) const {
+  const Job* const found = impl_->table().find(job);
+  return found == nullptr ? Standing{} : found->standing();
+}
+
+Setback Coordinator::setback(JobId job) const {
+  const Job* const found = impl_->table().find(job);
+  return found == nullptr ? Setback::kNone : sched::setback(impl_->table(), *found);
+}
 
 bool Coordinator::is_held_back(JobId job) const {
   const Job* const found = impl_->table().find(job);

@@ -31,6 +31,7 @@
 #include "csrc/sched/job/profiles.h"
 #include "csrc/sched/job/ready.h"
 #include "csrc/sched/report/rows.h"
+#include "csrc/sched/time/singles.h"
 #include "csrc/wire/changes.h"
 #include "csrc/wire/job_messages.h"
 
@@ -64,9 +65,11 @@ class Coordinator {
   // For a rank of a gang on several devices: when it may begin iterations (turns/row.h). Nothing
   // for a job that is gone.
   Ready set_row(JobId job, std::optional<GangRow> row, Nanos now);
-  // What the rows of the host depend on: how many other jobs stand in line here, and whether the
-  // job is paused, suspended or lost, so that it gets no lease.
-  [[nodiscard]] std::size_t num_singles() const;
+  // What the rows of the host depend on: which other jobs stand in line here, how a rank stands,
+  // and whether it is paused, suspended or lost, so that it gets no lease.
+  [[nodiscard]] Singles singles(Nanos now) const;
+  [[nodiscard]] Standing standing(JobId job) const;
+  [[nodiscard]] Setback setback(JobId job) const;
   [[nodiscard]] bool is_held_back(JobId job) const;
 
   // What is remembered of jobs that have ended. Those that register from now on begin with it.

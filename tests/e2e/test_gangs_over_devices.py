@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -148,6 +149,28 @@ def test_a_single_job_has_turns_beside_a_gang(coordinator: Coordinator, tmp_path
         alone = env | {"GPUSHARE_DEVICE": "cpu:1"}
         with JobProcess(env=alone, command=[sys.executable, "-c", ALONE]) as single:
             assert single.result()["iterations"] == 200
+
+
+def _held(env: dict[str, str]) -> dict[float, float]:
+    """Seconds that the ranks on the first device have had leases, by the weight of their gang."""
+    return {job["weight"]: job["served_seconds"] for job in read_status(env)["devices"][0]["jobs"]}
+
+
+def test_gangs_share_their_devices_by_weight(coordinator: Coordinator, tmp_path: Path) -> None:
+    env = coordinator(**SETTINGS, min_quantum="50ms")
+    with (
+        _training(env, tmp_path / "heavy", steps=100_000),
+        _training(env, tmp_path / "light", steps=100_000),
+    ):
+        wait_until(lambda: len([job for job in _jobs(env) if job["iterations"] > 0]) == 4)
+        on_second = read_status(env)["devices"][1]["jobs"][0]  # all of its gang weigh as much then
+        set_weight = [sys.executable, "-m", "gpushare", "set", str(on_second["job"])]
+        subprocess.run([*set_weight, "--weight", "3"], env=os.environ | env, check=True)
+        wait_until(lambda: min(_held(env).values()) > 0.1)
+        before = _held(env)
+        wait_until(lambda: sum(_held(env).values()) - sum(before.values()) > 4)
+        after = _held(env)
+        assert 2 < (after[3] - before[3]) / (after[1] - before[1]) < 4
 
 
 # Steps count, whatever ranks do between them: evaluate alone, accumulate, run out of input, gather

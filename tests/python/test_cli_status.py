@@ -61,6 +61,40 @@ def test_of_several_devices_each_job_says_on_which_it_is() -> None:
     assert "DEVICE" not in render_report(make_report())
 
 
+def test_ranks_of_a_gang_have_one_row() -> None:
+    (device,) = make_report()["devices"]
+    first, second = device["jobs"]
+    rank = {"gang": "ranks-1", "ranks": 2, "name": "gpt", "resident_bytes": 1 << 30}
+    devices = [
+        {**device, "device": "cpu:0", "jobs": [first | rank | {"iterations": 7}]},
+        {**device, "device": "cpu:1", "jobs": [second | rank | {"iterations": 8}]},
+    ]
+    lines = render_report(make_report(devices=devices)).splitlines()
+    (row,) = [line for line in lines if "gpt" in line]
+    assert "  3  CPU 0, 1  " in row
+    assert "gpt (2 ranks)  running" in row
+    assert "2.0 GiB" in row
+    assert not [line for line in lines if line.startswith("5 ")]  # it runs, whatever one waits for
+
+
+def test_a_gang_that_waits_says_so_once() -> None:
+    (device,) = make_report()["devices"]
+    ranks = [
+        job | {"gang": "g", "ranks": 2, "state": "waiting", "explain": text}
+        for job, text in zip(
+            device["jobs"],
+            ["job 5 stands in line for the 2 jobs of gang g", "waits for 9's boundary"],
+            strict=True,
+        )
+    ]
+    other = {**ranks[0], "job": 6, "uid": 1}  # of another user, who calls a gang by that name too
+    lines = render_report(make_report(devices=[{**device, "jobs": [*ranks, other]}])).splitlines()
+    assert [line for line in lines if "waits for" in line] == ["3 waits for 9's boundary"]
+    assert [line for line in lines if "stands in line" in line] == [
+        "6: job 5 stands in line for the 2 jobs of gang g"
+    ]
+
+
 def test_says_how_many_of_several_lanes_are_held() -> None:
     report = make_report()
     lanes = report["devices"][0]["lanes"]

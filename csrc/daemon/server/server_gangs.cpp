@@ -14,8 +14,10 @@
 // several devices. They have no steps in common, so the second one is refused.
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -42,7 +44,9 @@ void Server::Impl::begin_gangs() {
   if (machines_.size() < 2) return;
   host::RowOptions options{.least_slice = options_.coordinator.min_quantum,
                            .most_slice = options_.coordinator.max_wait,
-                           .switch_loss = options_.coordinator.switch_loss};
+                           .switch_loss = options_.coordinator.switch_loss,
+                           .policy = options_.coordinator.policy,
+                           .class_floor = options_.coordinator.class_floor};
   for (const DeviceMachine& machine : machines_)
     options.devices.push_back(machine.name);
   gang_rows_.emplace(std::move(options));
@@ -111,6 +115,21 @@ void Server::Impl::leave_gang(JobEntry& entry) {
   settle_gangs_soon();
 }
 
+// The job, and a rank of its gang on each other device. What is changed of a rank is changed of all
+// of its gang, and its device's machine does that for the ranks there.
+std::vector<JobId> Server::Impl::on_each_device(JobId job) const {
+  std::vector<JobId> found{job};
+  const auto entry = jobs_.entries().find(job);
+  if (entry == jobs_.entries().end() || !entry->second.is_rank) return found;
+  std::set<const Conductor*> seen{entry->second.conductor};
+  for (const auto& [id, other] : jobs_.entries()) {
+    const bool is_of_gang = other.is_rank && other.uid == entry->second.uid &&
+                            other.address.gang == entry->second.address.gang;
+    if (is_of_gang && seen.insert(other.conductor).second) found.push_back(id);
+  }
+  return found;
+}
+
 // Reports the rank as its page shows it, and as its device's machine has understood that.
 host::RankReport Server::Impl::report_of(const JobEntry& entry) const {
   const auto machine = std::find_if(machines_.begin(), machines_.end(), [&](const auto& each) {
@@ -132,6 +151,8 @@ host::RankReport Server::Impl::report_of(const JobEntry& entry) const {
   report.is_in_gap = usage.is_in_gap;
   report.iteration = bounded(usage.phases.training.usual);
   report.switching = bounded(usage.stall);
+  report.standing = entry.conductor->coordinator().standing(entry.id);
+  report.setback = entry.conductor->coordinator().setback(entry.id);
   report.gap = bounded(std::max(usage.gap.usual, usage.gap.mean));
   return report;
 }
@@ -143,7 +164,7 @@ void Server::Impl::settle_gangs() {
     if (entry.is_rank) gang_rows_->report(report_of(entry), now);
   }
   for (std::size_t i = 0; i < machines_.size(); ++i)
-    gang_rows_->note_singles(i, machines_[i].conductor->coordinator().num_singles());
+    gang_rows_->note_singles(i, machines_[i].conductor->coordinator().singles(now));
   host::RowOrders orders = gang_rows_->settle(now);
   for (const std::string& said : orders.said)
     log::debug("{}", said);

@@ -78,6 +78,7 @@ class Server::Impl {
   void note_hello_of_rank(JobEntry& entry, const wire::Hello& hello);
   void join_gang(JobEntry& entry, const wire::Register& wish);
   void leave_gang(JobEntry& entry);
+  [[nodiscard]] std::vector<JobId> on_each_device(JobId job) const;
   [[nodiscard]] host::RankReport report_of(const JobEntry& entry) const;
   void settle_gangs_soon();
   void settle_gangs();

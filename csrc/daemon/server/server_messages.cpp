@@ -167,8 +167,10 @@ sched::Requester Server::Impl::requester_of(const Session& session) {
 
 // The answer to a change is a status report, so that whoever asked sees what is in force now.
 void Server::Impl::handle_set(Session& session, const wire::Set& set) {
-  const Status status = conductor_of(set.job).set(set.job, set.changes, requester_of(session));
-  if (!status.ok()) return refuse(session, status.message());
+  for (const JobId job : on_each_device(set.job)) {
+    const Status status = conductor_of(job).set(job, set.changes, requester_of(session));
+    if (!status.ok()) return refuse(session, status.message());
+  }
   note_pauses();
   reply(session, wire::StatusReport{report()});
 }
@@ -210,6 +212,7 @@ void Server::Impl::handle_policy(Session& session, const std::string& policy) {
   }
   log::info("pid {} sets the policy {}", session.peer().pid, policy);
   policy_ = policy;
+  if (gang_rows_.has_value()) gang_rows_->set_policy(policy);
   write_state();
   reply(session, wire::StatusReport{report()});
 }

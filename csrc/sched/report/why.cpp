@@ -25,6 +25,7 @@
 #include "csrc/sched/side_by_side/side_by_side.h"
 #include "csrc/sched/time/headroom.h"
 #include "csrc/sched/time/share_limit.h"
+#include "csrc/sched/turns/row.h"
 
 namespace gpushare::sched {
 namespace {
@@ -40,6 +41,7 @@ std::string lane_name(const Device& device, const Lane& lane) {
 std::string until(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job());
   if (!holder.is_connected()) return "its connection is lost: until it comes back or ends";
+  if (is_in_row(holder) && !lane.lease->is_asked()) return holder.row->why;
   if (!lane.lease->is_asked() && !lane.is_watched) return "nobody waits for it, so it goes on";
   std::string text = lease_end(table, lane, now);
   if (lane.lease->is_asked()) text += fmt::format(" ({})", lane.lease->asked_for());

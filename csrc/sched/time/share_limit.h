@@ -18,6 +18,7 @@
 
 #include "csrc/base/units.h"
 #include "csrc/sched/table/table.h"
+#include "csrc/sched/time/singles.h"
 
 namespace gpushare::sched {
 
@@ -29,13 +30,7 @@ void settle_allowances(Table& table, Nanos now);
 bool is_user_used_up(const Device& device, std::uint32_t uid);
 // Whether its own limit on time is used up, or its user's.
 bool is_used_up(const Device& device, const Job& job);
-// How far limits on time set a job back: one that is set back less goes first, of whatever class.
-enum class Setback : std::uint8_t {
-  kNone,
-  kByUser,  // by its user's elastic limit
-  kByOwn,   // by an elastic limit of its own, and perhaps its user's
-  kBarred   // by a hard limit: it gets no lease
-};
+// How far limits on time set the job back.
 Setback setback(const Table& table, const Job& job);
 // A hard limit bars it, also now between two steps: it may have earned since.
 bool is_at_hard_limit(const Table& table, const Job& job, Nanos now);

@@ -3,11 +3,12 @@
 // has the lane in its way, or a rank that goes on though its row has ended.
 #include "csrc/sched/turns/row.h"
 
-#include <cstddef>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "csrc/sched/time/share_limit.h"
 
 namespace gpushare::sched {
 
@@ -34,15 +35,30 @@ JobId first_in_row(const Table& table, const Lane& lane) {
   return first.has_value() ? first->id : JobId{0};
 }
 
-std::size_t num_singles(const Table& table) {
-  std::size_t num = 0;
+Singles singles_on(const Table& table, Nanos now) {
+  Singles singles;
+  std::optional<OrderKey> first;
+  const auto add = [&](const Job& job, const Standing& standing,
+                       const std::optional<OrderKey>& key) {
+    const Setback own = setback(table, job);
+    if (job.row.has_value() || own == Setback::kBarred) return;
+    singles.weights[job.who.uid] += job.settings.weight;
+    const bool is_first =
+        !singles.first.has_value() || (key.has_value() && (!first.has_value() || *key < *first));
+    if (!is_first) return;
+    first = key;
+    singles.first = standing;
+    singles.setback = own;
+  };
   for (const Lane& lane : table.device.lanes) {
-    if (lane.lease.has_value() && !table.at(lane.lease->job()).row.has_value()) ++num;
-    num += lane.waiting.size();
-    for (const JobId rank : table.device.ranks)
-      if (lane.waiting.contains(rank)) --num;
+    for (const OrderKey& key : lane.waiting)
+      add(table.at(key.id), table.at(key.id).standing(), key);
+    if (!lane.lease.has_value()) continue;
+    const Job& holder = table.at(lane.lease->job());
+    if (!holder.row.has_value()) singles.has_lease = true;
+    add(holder, holder.requeued(now - lane.lease->since(), now), std::nullopt);
   }
-  return num;
+  return singles;
 }
 
 }  // namespace gpushare::sched

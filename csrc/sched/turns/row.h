@@ -9,12 +9,12 @@
 // What it does not do: it opens no row, and knows no other rank than those on its device.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 
 #include "csrc/base/units.h"
 #include "csrc/sched/job/job.h"
 #include "csrc/sched/table/step.h"
+#include "csrc/sched/time/singles.h"
 
 namespace gpushare::sched {
 
@@ -29,7 +29,7 @@ inline bool is_outside_row(const Job& job) { return job.row.has_value() && !is_i
 void set_row(Step& step, Job& job, std::optional<GangRow> row);
 // The first in the lane's line whose row is open; 0: none.
 JobId first_in_row(const Table& table, const Lane& lane);
-// How many jobs without a row stand in the device's lines, or have a lease.
-std::size_t num_singles(const Table& table);
+// The jobs of the device without a row.
+Singles singles_on(const Table& table, Nanos now);
 
 }  // namespace gpushare::sched

@@ -17,6 +17,15 @@ const GangName kBlue{1000, "blue"};
 
 RowOptions two_devices() { return {.devices = {"cpu:0", "cpu:1"}, .least_slice = millis(100)}; }
 
+// So many jobs of one user, who has the gangs too.
+sched::Singles singles(int num) {
+  sched::Singles singles;
+  singles.first.emplace();
+  singles.first->id = JobId{99};
+  singles.weights[1000] = num;
+  return singles;
+}
+
 RankReport rank_of(const GangName& gang, std::uint64_t job, std::size_t device) {
   return {.gang = gang,
           .job = JobId{job},
@@ -45,6 +54,7 @@ class Host {
     change(job, [](RankReport& r) { r.has_lease = !(r.wants = false); });
   }
   void stop(std::uint64_t job, std::uint64_t steps) {
+    now += millis(100);
     change(job, [&](RankReport& r) {
       r.has_lease = false;
       r.wants = true;
@@ -135,22 +145,30 @@ TEST(GangRows, ExtendsTheRowOfAGangThatIsAlone) {
   EXPECT_TRUE(host.settle().look_at.has_value());
   EXPECT_EQ(host.order(1).stop_at, 16U);
   EXPECT_EQ(host.order(2).stop_at, 16U);
-  host.rows.note_singles(1, 1);
+  host.rows.note_singles(1, singles(1));
   host.change(2, [](RankReport& r) { r.steps = 15; });
   host.settle();
   EXPECT_EQ(host.order(1).stop_at, 16U);
 }
 
-TEST(GangRows, SingleJobsHaveASliceEachBetweenTwoRows) {
+// As many single jobs of the gang's user have as much time each as the row had.
+TEST(GangRows, SingleJobsHaveAsLongAsTheRowEachBetweenTwoRows) {
   Host host = one_gang();
   host.run(1);
   host.run(2);
-  host.rows.note_singles(0, 2);
+  host.rows.note_singles(0, singles(2));
+  host.settle();
   host.stop(1, 10);
-  host.stop(2, 10);
-  EXPECT_EQ(host.settle().look_at, host.now + millis(200));
+  host.stop(2, 10);  // 200 ms later
+  const RowOrders orders = host.settle();
   EXPECT_FALSE(host.order(1).is_open);
-  host.now += millis(200);
+  ASSERT_TRUE(orders.look_at.has_value());
+  EXPECT_NEAR(to_seconds(*orders.look_at - host.now), 0.4, 0.001);
+  sched::Singles running = singles(2);
+  running.has_lease = true;
+  host.rows.note_singles(0, running);
+  host.settle();
+  host.now = *orders.look_at;
   host.settle();
   EXPECT_TRUE(host.order(1).is_open && host.order(2).is_open);
 }
@@ -290,12 +308,14 @@ TEST(GangRows, SingleJobsHaveAsLongAsTheyHaveWaitedForTheRow) {
   host.run(2);
   host.settle();
   host.now += seconds(60);  // alone
-  host.rows.note_singles(0, 1);
+  host.rows.note_singles(0, singles(1));
   host.settle();
   host.now += seconds(3);
   host.stop(1, 10'000);
   host.stop(2, 10'000);
-  EXPECT_EQ(host.settle().look_at, host.now + seconds(3));
+  const RowOrders orders = host.settle();
+  ASSERT_TRUE(orders.look_at.has_value());
+  EXPECT_NEAR(to_seconds(*orders.look_at - host.now), 3.2, 0.001);
   EXPECT_FALSE(host.order(1).is_open);
 }
 

@@ -9,6 +9,7 @@ from gpushare._settings.devices import label
 from gpushare.cli._screen.colours import NOTE, WARNING, moved_style, pressure_style, state_style
 from gpushare.cli._screen.columns import NOTHING, Column, fit_lines
 from gpushare.cli._screen.line import Line, Span, flow, wrap
+from gpushare.cli._status.gangs import fold
 from gpushare.cli._status.limits import limit_lines
 from gpushare.cli._status.table import host_text
 from gpushare.cli.units import format_bytes, format_seconds, format_span
@@ -62,19 +63,18 @@ def status_lines(
         lines += wrap(text, width, WARNING)
     for device in report["devices"]:
         lines += flow(_device_parts(device), width)
-    jobs = [job for device in report["devices"] for job in device["jobs"]]
-    lines += _job_lines(report["devices"], width) if jobs else [[Span("no jobs")]]
-    for text, style in _sentences(report, jobs):
+    rows = fold(report["devices"])
+    with_device = len(report["devices"]) > 1
+    lines += _job_lines(rows, width, with_device=with_device) if rows else [[Span("no jobs")]]
+    for text, style in _sentences(report, [job for _, job in rows]):
         lines += wrap(printable(with_user_names(text)), width, style)
     return lines + unmanaged_lines(report, width, with_unmanaged=with_unmanaged)
 
 
-def _job_lines(devices: list[dict[str, Any]], width: int | None) -> list[Line]:
-    rows = [
-        _job_row(job, label(device["device"]) if len(devices) > 1 else NOTHING)
-        for device in devices
-        for job in device["jobs"]
-    ]
+def _job_lines(
+    jobs: list[tuple[str, dict[str, Any]]], width: int | None, *, with_device: bool
+) -> list[Line]:
+    rows = [_job_row(job, device if with_device else NOTHING) for device, job in jobs]
     shown = [
         i
         for i, column in enumerate(_COLUMNS)

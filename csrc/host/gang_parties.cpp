@@ -1,0 +1,103 @@
+// How gangs and single jobs stand as parties (party.h), and who has to make room for whom.
+//
+// A gang is one party, whatever the number of its ranks. Its class is the lowest of its ranks'
+// classes and its weight the smallest, so no rank gains anything for the others. A limit on time
+// that binds one rank binds all: they wait for each other anyway.
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "csrc/host/gang_rows.h"
+
+namespace gpushare::host {
+
+Parties GangRows::parties() {
+  Parties all;
+  for (auto& [name, gang] : gangs_)
+    all.push_back(&gang.party);
+  for (Singles& singles : singles_)
+    all.push_back(&singles.party);
+  return all;
+}
+
+// Time is charged to those who ran until now. Then all stand as they were reported since.
+void GangRows::pass_time(Nanos now) {
+  contest_.pass(parties(), now - settled_at_.value_or(now));
+  settled_at_ = now;
+  update_parties();
+}
+
+void GangRows::update_parties() {
+  const Parties all = parties();
+  const auto update = [&](Party& party, Party seen) {
+    seen.virtual_time = party.virtual_time;
+    seen.earned = seen.wants ? party.earned : Nanos{};
+    if (seen.wants && !party.wants) Contest::lift(seen, all);
+    party = std::move(seen);
+  };
+  for (auto& [name, gang] : gangs_)
+    update(gang.party, party_of(gang));
+  for (std::size_t device = 0; device < singles_.size(); ++device)
+    update(singles_[device].party, party_of(singles_[device], device));
+}
+
+Party GangRows::party_of(const Gang& gang) const {
+  Party party;
+  party.standing = gang.ranks.begin()->second.seen.standing;
+  sched::Standing& whole = party.standing;
+  whole.id = gang.ranks.begin()->first;
+  whole.waiting_since = gang.waits_since;
+  whole.served = {};
+  for (const auto& [job, rank] : gang.ranks) {
+    const sched::Standing& own = rank.seen.standing;
+    party.devices.insert(rank.seen.device);
+    party.setback = std::max(party.setback, rank.seen.setback);
+    whole.priority = std::max(whole.priority, own.priority);
+    whole.weight = std::min(whole.weight, own.weight);
+    whole.registered_at = std::min(whole.registered_at, own.registered_at);
+    if (own.deadline > Nanos{} && (whole.deadline <= Nanos{} || own.deadline < whole.deadline))
+      whole.deadline = own.deadline;
+    whole.iteration = std::max(whole.iteration, own.iteration);
+    whole.iterations_to_go = std::max(whole.iterations_to_go, own.iterations_to_go);
+    whole.served += own.served;
+  }
+  whole.iterations_to_go *= static_cast<double>(party.devices.size());
+  party.weights[gang.ranks.begin()->second.seen.gang.first] = whole.weight;
+  party.runs = gang.state != State::kWaiting;
+  party.wants = party.runs || wants_row(gang);
+  party.turn = slice(gang);
+  return party;
+}
+
+Party GangRows::party_of(const Singles& singles, std::size_t device) const {
+  Party party;
+  party.standing = singles.seen.first.value_or(sched::Standing{});
+  party.weights = singles.seen.weights;
+  party.devices = {device};
+  party.setback = singles.seen.setback;
+  party.runs = singles.seen.has_lease;
+  party.wants = singles.seen.first.has_value();
+  party.turn = options_.least_slice;
+  return party;
+}
+
+bool GangRows::is_wanted_by_others(const Gang& gang) {
+  const Parties all = parties();
+  return std::any_of(all.begin(), all.end(), [&](const Party* other) {
+    return other != &gang.party && other->wants && other->shares_device_with(gang.party);
+  });
+}
+
+// Whether somebody who wants one of its devices goes first when the row has come to its end.
+bool GangRows::must_end(const Gang& gang, Nanos now) {
+  if (gang.party.setback == sched::Setback::kBarred) return true;
+  const Parties all = parties();
+  const std::uint64_t left = gang.stop_at - std::min(gang.most_steps(), gang.stop_at);
+  const Party after = contest_.after_turn(gang.party, gang.time_of(left), all, now);
+  return std::any_of(all.begin(), all.end(), [&](const Party* other) {
+    return other != &gang.party && other->wants && other->shares_device_with(after) &&
+           contest_.goes_before(*other, after);
+  });
+}
+
+}  // namespace gpushare::host

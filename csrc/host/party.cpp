@@ -1,0 +1,125 @@
+// The order of parties, in three steps: who is set back least by limits on time, who is due by its
+// class, and then the policy's own key. Users are left out of that key: here they are in the share
+// by which a party's time is counted.
+//
+// What parties want of each other changes while they run: one more comes, and all shares fall. So
+// time is charged piece by piece, each by the shares of those who wanted the devices then.
+#include "csrc/host/party.h"
+
+#include <algorithm>
+
+#include "csrc/base/check.h"
+
+namespace gpushare::host {
+namespace {
+
+// The part of the time of its devices that the party is to have, beside all who want one of them.
+double share_of(const Party& party, const Parties& all) {
+  std::map<std::uint32_t, double> sums = party.weights;
+  for (const Party* other : all) {
+    if (other == &party || !other->wants || !other->shares_device_with(party)) continue;
+    for (const auto& [user, weight] : other->weights)
+      sums[user] += weight;
+  }
+  double share = 0;
+  for (const auto& [user, weight] : party.weights)
+    share += weight / sums.at(user);
+  return share > 0 ? share / static_cast<double>(sums.size()) : 1;
+}
+
+Nanos scaled(Nanos time, double by) {
+  return Nanos{static_cast<std::int64_t>(static_cast<double>(time.value()) * by)};
+}
+
+}  // namespace
+
+bool Party::shares_device_with(const Party& other) const {
+  return std::any_of(devices.begin(), devices.end(),
+                     [&](std::size_t device) { return other.devices.contains(device); });
+}
+
+Contest::Contest(const std::string& policy, double class_floor) : class_floor_(class_floor) {
+  auto made = sched::make_policy(policy);
+  GS_CHECK(made.has_value(), "policy {}", policy);
+  policy_ = std::move(*made);
+}
+
+// Machines count arrivals and turns each for itself, so times stand in for those numbers. Of those
+// that have had as much, who waits longest is first.
+sched::OrderKey Contest::key(const Party& party) const {
+  sched::Standing standing = party.standing;
+  standing.virtual_time = party.virtual_time;
+  const Nanos since = policy_->sharing().by_user ? standing.waiting_since : standing.registered_at;
+  standing.arrival = static_cast<std::uint64_t>(since.value());
+  standing.queued = static_cast<std::uint64_t>(standing.waiting_since.value());
+  sched::OrderKey key = policy_->key(standing);
+  key.user = 0;
+  return key;
+}
+
+bool Contest::goes_before(const Party& first, const Party& second) const {
+  if (first.setback != second.setback) return first.setback < second.setback;
+  if (first.is_due() != second.is_due()) return first.is_due();
+  return key(first) < key(second);
+}
+
+Party Contest::after_turn(const Party& party, Nanos turn, const Parties& all, Nanos now) const {
+  Party after = party;
+  after.virtual_time += to_seconds(turn) / share_of(party, all);
+  after.standing.waiting_since = now;
+  after.standing.served += turn * static_cast<std::int64_t>(party.devices.size());
+  return after;
+}
+
+std::optional<Nanos> Contest::time_before(const Party& first,
+                                          const Party& second,
+                                          const Parties& all) const {
+  if (first.setback < second.setback || first.is_due()) return std::nullopt;
+  if (first.standing.priority < second.standing.priority) {
+    if (class_floor_ <= 0) return std::nullopt;
+    return scaled(std::max(second.turn - second.earned, Nanos{}), 1 / class_floor_);
+  }
+  if (!policy_->sharing().by_user) return std::nullopt;
+  const double ahead = std::max(second.virtual_time - first.virtual_time, 0.0);
+  return scaled(seconds(1), ahead * share_of(first, all)) + micros(1);
+}
+
+void Contest::pass(const Parties& all, Nanos time) const {
+  if (time <= Nanos{}) return;
+  for (Party* party : all) {
+    if (!party->runs) continue;
+    party->virtual_time += to_seconds(time) / share_of(*party, all);
+    party->earned = std::max(party->earned - time, Nanos{});
+  }
+  earn(all, time);
+}
+
+// Of each class only the first that waits earns, so that a class with many parties has no more.
+void Contest::earn(const Parties& all, Nanos time) const {
+  for (Party* party : all) {
+    if (!party->wants || party->runs) continue;
+    const auto is_above = [&](const Party* other) {
+      return other->runs && other->standing.priority < party->standing.priority &&
+             other->shares_device_with(*party);
+    };
+    const auto is_first_of_class = [&](const Party* other) {
+      return other != party && other->wants && !other->runs &&
+             other->standing.priority == party->standing.priority &&
+             other->shares_device_with(*party) && goes_before(*other, *party);
+    };
+    if (std::none_of(all.begin(), all.end(), is_above)) continue;
+    if (std::any_of(all.begin(), all.end(), is_first_of_class)) continue;
+    party->earned = std::min(party->earned + scaled(time, class_floor_), party->turn * 2);
+  }
+}
+
+void Contest::lift(Party& party, const Parties& all) {
+  std::optional<double> least;
+  for (const Party* other : all) {
+    if (other == &party || !other->wants || !other->shares_device_with(party)) continue;
+    least = std::min(least.value_or(other->virtual_time), other->virtual_time);
+  }
+  if (least.has_value()) party.virtual_time = std::max(party.virtual_time, *least);
+}
+
+}  // namespace gpushare::host

@@ -1,0 +1,86 @@
+// Who goes first on the devices of a host: gangs, and the single jobs of each device.
+//
+// Which problem it solves: the machine of a device orders its own jobs, but a gang has devices of
+// several machines. So gangs are put in order here, by the policy of the devices, and the single
+// jobs of a device count as one more that wants it: a party.
+//
+// A policy sees a party as it sees a job: as a Standing. That of a gang has the class and the
+// weight of its ranks, and the time that it has to go on all its devices together. So under `srtf`
+// a gang on four devices is four times as long as a single job. That of single jobs is the standing
+// of the first of them in line.
+//
+// Where a policy goes by time served, each party has a share of the time by the weights of its
+// jobs: users have the same share, and each user's jobs divide it. A party's virtual time rises by
+// time over share, so parties that want the same devices have the same virtual time in the long
+// run.
+//
+// No class starves another: while a party of a higher class has one of its devices, the first party
+// of a class that waits earns class_floor of the time. With a turn earned it goes first.
+//
+// What it does not do: it decides no turn's length and knows no rows (gang_rows.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "csrc/base/units.h"
+#include "csrc/sched/policies/policy.h"
+#include "csrc/sched/time/singles.h"
+
+namespace gpushare::host {
+
+struct Party {
+  sched::Standing standing;                 // but for its virtual time
+  std::map<std::uint32_t, double> weights;  // of its jobs, added up by user
+  std::set<std::size_t> devices;
+  sched::Setback setback = sched::Setback::kNone;  // by limits on time
+  bool wants = false;                              // it waits, or runs
+  bool runs = false;
+  Nanos turn;  // so much is a turn
+  // What it has had, and what its class owes it.
+  double virtual_time = 0;
+  Nanos earned;
+
+  [[nodiscard]] bool is_due() const { return earned > Nanos{} && earned >= turn; }
+  [[nodiscard]] bool shares_device_with(const Party& other) const;
+};
+
+using Parties = std::vector<Party*>;
+
+class Contest {
+ public:
+  // pre: a policy has that name.
+  Contest(const std::string& policy, double class_floor);
+
+  // Limits on time first, then who is due, then the policy's order.
+  [[nodiscard]] bool goes_before(const Party& first, const Party& second) const;
+  // The party as it would be if it ended a turn of so long now.
+  [[nodiscard]] Party after_turn(const Party& party,
+                                 Nanos turn,
+                                 const Parties& all,
+                                 Nanos now) const;
+  // How long `first` would have to run until `second` goes before it. Nothing: until it stands
+  // otherwise. pre: `first` goes before.
+  [[nodiscard]] std::optional<Nanos> time_before(const Party& first,
+                                                 const Party& second,
+                                                 const Parties& all) const;
+  // All have stood as they do for so long: those who run are charged, and those who wait earn.
+  void pass(const Parties& all, Nanos time) const;
+  // The party comes, or comes back: it begins no earlier than those who want its devices.
+  static void lift(Party& party, const Parties& all);
+
+ private:
+  [[nodiscard]] sched::OrderKey key(const Party& party) const;
+  void earn(const Parties& all, Nanos time) const;
+
+  std::unique_ptr<const sched::Policy> policy_;
+  double class_floor_;
+};
+
+}  // namespace gpushare::host
