@@ -61,15 +61,15 @@ def test_damaged_lines_are_counted_and_the_others_count() -> None:
 
 
 def test_lines_of_a_later_version_are_named() -> None:
-    lines = _read(line(v=2, news=1) + line())
+    lines = _read(line(v=journal.VERSION + 1, news=1) + line())
     assert (len(lines.rows), lines.num_newer) == (1, 1)
     assert "update this one" in lines.notes(Journal(Path("/j"), True, b""))[0]
 
 
 def test_a_line_of_an_older_version_lacks_what_came_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "VERSION", 2)
-    monkeypatch.setattr(journal, "STORED", (*STORED, Stored("news", int, since=2)))
-    lines = _read(line() + line(v=2, news=5) + line(v=2))
+    monkeypatch.setattr(journal, "VERSION", 3)
+    monkeypatch.setattr(journal, "STORED", (*STORED, Stored("news", int, since=3)))
+    lines = _read(line() + line(v=3, news=5) + line(v=3))
     assert [row[-1] for row in lines.rows] == [0, 5]
     assert lines.num_damaged == 1
 

@@ -13,6 +13,7 @@ import pytest
 
 from gpushare._accounts import database, journal
 from gpushare._accounts.accounts import Accounts, Filter
+from gpushare._accounts.columns import STORED
 from gpushare._accounts.database import ArchiveError, Database
 from gpushare._accounts.folders import Journal
 from gpushare.cli._accounts.options import open_accounts
@@ -46,11 +47,28 @@ def test_an_older_archive_is_brought_up_to_date(
     monkeypatch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, step))
     new = Database(path)
     assert [row["news"] for row in new.select("SELECT news FROM parts")] == [5]
-    assert new.select("PRAGMA user_version")[0][0] == 2
+    assert new.select("PRAGMA user_version")[0][0] == len(database.MIGRATIONS)
     new.close()
     monkeypatch.undo()
     with pytest.raises(ArchiveError, match="later gpushare"):
         Database(path)
+
+
+def test_an_archive_of_the_first_version_knows_no_gangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "a.db")
+    first = [column for column in STORED if column.since == 1]
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "MIGRATIONS", database.MIGRATIONS[:1])
+        patch.setattr(database, "STORED", first)
+        old = Database(path)
+        old.add([row[: len(first)] for row in _rows(line())])
+        old.close()
+    with closing(Database(path)) as new:
+        new.add(_rows(line(job=2, id="feedfeedfeed", gang="g", ranks=2)))
+        jobs = new.select("SELECT job, gang, ranks FROM jobs ORDER BY job")
+    assert [tuple(job) for job in jobs] == [(1, "", 0), (2, "g", 2)]
 
 
 def test_a_step_that_fails_leaves_the_old_archive(

@@ -49,6 +49,26 @@ def test_the_tables_for_people(folder: Path) -> None:
     assert "80%" in ended.stdout.splitlines()[1]
 
 
+def test_the_ranks_of_a_program_have_one_row_of_the_table(folder: Path) -> None:
+    rank = {"gang": "ranks-1", "ranks": 2, "name": "gpt"}
+    write(
+        folder,
+        line(**rank, iterations=100),
+        line(**rank | {"job": 2, "id": "feedfeedfeed", "device": "cpu:1", "iterations": 90,
+                       "end": "died", "wait_status": 9}),
+        line(job=3, id="aaaaaaaaaaaa", gang="by name", name="alone"),
+    )  # fmt: skip
+    table = gpushare("history", "--since", "all", socket="none").stdout.splitlines()
+    (program,) = [row for row in table if "gpt" in row]
+    assert "gpt (2 ranks)" in program
+    assert "killed by SIGKILL" in program
+    assert "  90  " in program
+    assert any("  alone  " in row for row in table)
+    words = ("--since", "all", "--format", "json")
+    ranks = json.loads(gpushare("history", *words, socket="none").stdout)
+    assert sorted(row["gang"] for row in ranks) == ["by name", "ranks-1", "ranks-1"]
+
+
 def test_csv_and_json_have_all_columns(folder: Path) -> None:
     _write_two(folder)
     ended = gpushare("history", "--since", "all", "--format", "csv", socket="none")

@@ -117,7 +117,9 @@ std::string line_of(const Account& account) {
                      {"dropped_bytes", account.dropped.value()},
                      {"spilled_bytes", account.spilled.value()},
                      {"restored_bytes", account.restored.value()},
-                     {"peak_bytes", account.peak.value()}};
+                     {"peak_bytes", account.peak.value()},
+                     {"gang", account.gang},
+                     {"ranks", account.ranks}};
   return text_of(json);
 }
 
@@ -159,6 +161,9 @@ Result<Account> read_account(const std::string& line) {
     get_quantity("spilled_bytes", account.spilled);
     get_quantity("restored_bytes", account.restored);
     get_quantity("peak_bytes", account.peak);
+    // Of a coordinator of version 1 there is neither.
+    account.gang = printable(json.value("gang", ""));
+    account.ranks = json.value("ranks", 1U);
     return account;
   } catch (const Json::exception& error) {
     return fail(StatusCode::kProtocol, fmt::format("not an account: {}", error.what()));

@@ -17,7 +17,7 @@ namespace gpushare::daemon {
 
 // The version of a line's fields. python/gpushare/_accounts/journal.py reads this version and all
 // before it.
-inline constexpr int kAccountVersion = 1;
+inline constexpr int kAccountVersion = 2;
 
 // How the coordinator saw the last of a job.
 enum class JobEnd {
@@ -53,6 +53,9 @@ struct Account {
   Nanos busy;
   Bytes dropped, spilled, restored;
   Bytes peak;  // persistent and ephemeral memory together; 0: not known
+  // Of a distributed program.
+  std::string gang;
+  std::uint32_t ranks = 1;
 };
 
 // A number of the process that no other process of this host has or will have, and that does not

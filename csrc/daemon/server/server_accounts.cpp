@@ -42,6 +42,8 @@ Account account_of(const sched::JobRow& row) {
   account.uid = row.who.uid;
   account.name = row.who.name;
   account.group = row.who.group;
+  account.gang = row.who.of.gang;
+  account.ranks = row.who.of.ranks;
   account.command = row.who.command;
   account.device = row.who.of.device;
   account.held = row.served;
@@ -84,6 +86,8 @@ std::string Server::Impl::account_if_lost(const JobEntry& entry, const wire::Reg
   account.uid = entry.uid;
   account.name = wish.name;
   account.group = wish.group;
+  account.gang = wish.of.gang;
+  account.ranks = wish.of.ranks;
   account.command = entry.command;
   account.device = entry.address.device;
   account.iterations = wish.iterations_done;

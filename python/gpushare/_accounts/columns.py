@@ -52,6 +52,8 @@ STORED = (
     Stored("spilled_bytes", int, "max"),
     Stored("restored_bytes", int, "max"),
     Stored("peak_bytes", int, "max"),
+    Stored("gang", str, since=2),
+    Stored("ranks", int, since=2),
 )
 """As a line of the newest version has them (``csrc/daemon/files/account.cpp``)."""
 
@@ -67,7 +69,7 @@ JOB_COLUMNS = (
     "leases", "iterations", "optimizer_steps",
     "iterations_per_second", "iterations_per_second_alone",
     "spilled_bytes", "restored_bytes", "dropped_bytes", "peak_bytes",
-    "pid", "command",
+    "pid", "command", "gang", "ranks",
 )  # fmt: skip
 """Of ``history`` and ``report``, in the order of csv."""
 

@@ -45,14 +45,33 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-_ALL = _names(column.name for column in STORED)
+def _columns(version: int) -> list[Stored]:
+    """Those of a line of that version."""
+    return [column for column in STORED if column.since <= version]
+
+
+def _make_view(version: int) -> str:
+    """What makes jobs of their parts."""
+    columns = _columns(version)
+    return (
+        f"CREATE VIEW jobs AS SELECT {_names(column.name for column in columns)} FROM"
+        f" (SELECT {', '.join(map(_merge, columns))},"
+        " row_number() OVER (whole ORDER BY end_ns DESC, epoch DESC) AS place FROM parts"
+        f" WINDOW whole AS (PARTITION BY {_names(JOB_KEY)})) WHERE place = 1"
+    )
+
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
-        f"CREATE TABLE parts ({', '.join(map(_define, STORED))}, PRIMARY KEY ({_names(PART_KEY)}))"
-        " WITHOUT ROWID",
-        f"CREATE VIEW jobs AS SELECT {_ALL} FROM (SELECT {', '.join(map(_merge, STORED))},"
-        " row_number() OVER (whole ORDER BY end_ns DESC, epoch DESC) AS place FROM parts"
-        f" WINDOW whole AS (PARTITION BY {_names(JOB_KEY)})) WHERE place = 1",
+        f"CREATE TABLE parts ({', '.join(map(_define, _columns(1)))},"
+        f" PRIMARY KEY ({_names(PART_KEY)})) WITHOUT ROWID",
+        _make_view(1),
+    ),
+    (
+        "ALTER TABLE parts ADD COLUMN gang TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE parts ADD COLUMN ranks INTEGER NOT NULL DEFAULT 0",
+        "DROP VIEW jobs",
+        _make_view(2),
     ),
 )
 """What brings a database of version N to N + 1. Never change one: append the next."""

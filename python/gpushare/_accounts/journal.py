@@ -15,7 +15,7 @@ from gpushare.printable import printable
 if TYPE_CHECKING:
     from gpushare._accounts.folders import Journal
 
-VERSION = 1
+VERSION = 2
 """Of a line, as ``csrc/daemon/files/account.h`` writes it."""
 _MOST = 1 << 63
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpushare._accounts.columns import JOB_COLUMNS
+from gpushare.cli._accounts.gangs import fold
 from gpushare.cli._accounts.options import (
     ArchiveOption,
     Format,
@@ -83,5 +84,5 @@ def history(
     wanted = make_filter(since=since, me=me, user=user, group=group, most=most or 0)
     with open_accounts(archive) as accounts:
         rows = accounts.jobs(wanted)
-    show(rows, JOB_COLUMNS, COLUMNS, form)
+    show(fold(rows) if form is Format.TABLE else rows, JOB_COLUMNS, COLUMNS, form)
     say_if_none(rows, since, accounts.folders)

@@ -58,6 +58,21 @@ TEST(Account, IsReadAsItWasWritten) {
     EXPECT_EQ(read_account(text).error().code(), StatusCode::kProtocol) << text;
 }
 
+// The state file of a coordinator before this one may have such a line.
+TEST(Account, OfTheFirstVersionHasNoGang) {
+  Account account;
+  account.gang = "ranks-1";
+  account.ranks = 2;
+  auto json = nlohmann::json::parse(line_of(account));
+  EXPECT_EQ(read_account(json.dump())->gang, "ranks-1");
+  EXPECT_EQ(read_account(json.dump())->ranks, 2U);
+  json["v"] = 1;
+  json.erase("gang");
+  json.erase("ranks");
+  ASSERT_TRUE(read_account(json.dump()).has_value());
+  EXPECT_EQ(read_account(json.dump())->gang, "");
+}
+
 TEST(Account, HasAnIdOfTheProcessAlone) {
   EXPECT_EQ(host_job_id(41, 1000), host_job_id(41, 1000));
   EXPECT_EQ(host_job_id(41, 1000).size(), 12U);
