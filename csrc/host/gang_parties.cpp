@@ -11,28 +11,19 @@
 
 namespace gpushare::host {
 
-Parties GangRows::parties() {
-  Parties all;
-  for (auto& [name, gang] : gangs_)
-    all.push_back(&gang.party);
-  for (Singles& singles : singles_)
-    all.push_back(&singles.party);
-  return all;
-}
-
 // Time is charged to those who ran until now. Then all stand as they were reported since.
 void GangRows::pass_time(Nanos now) {
-  contest_.pass(parties(), now - settled_at_.value_or(now));
+  parties_.clear();
+  for (auto& [name, gang] : gangs_)
+    parties_.push_back(&gang.party);
+  for (Singles& singles : singles_)
+    parties_.push_back(&singles.party);
+  contest_.pass(parties_, now - settled_at_.value_or(now));
   settled_at_ = now;
-  update_parties();
-}
-
-void GangRows::update_parties() {
-  const Parties all = parties();
   const auto update = [&](Party& party, Party seen) {
     seen.virtual_time = party.virtual_time;
     seen.earned = seen.wants ? party.earned : Nanos{};
-    if (seen.wants && !party.wants) Contest::lift(seen, all);
+    if (seen.wants && !party.wants) Contest::lift(seen, party, parties_);
     party = std::move(seen);
   };
   for (auto& [name, gang] : gangs_)
@@ -63,10 +54,14 @@ Party GangRows::party_of(const Gang& gang) const {
   }
   whole.iterations_to_go *= static_cast<double>(party.devices.size());
   party.weights[gang.ranks.begin()->second.seen.gang.first] = whole.weight;
+  party.turn = slice(gang);
+  stand(gang, party);
+  return party;
+}
+
+void GangRows::stand(const Gang& gang, Party& party) {
   party.runs = gang.state != State::kWaiting;
   party.wants = party.runs || wants_row(gang);
-  party.turn = slice(gang);
-  return party;
 }
 
 Party GangRows::party_of(const Singles& singles, std::size_t device) const {
@@ -81,20 +76,18 @@ Party GangRows::party_of(const Singles& singles, std::size_t device) const {
   return party;
 }
 
-bool GangRows::is_wanted_by_others(const Gang& gang) {
-  const Parties all = parties();
-  return std::any_of(all.begin(), all.end(), [&](const Party* other) {
+bool GangRows::is_wanted_by_others(const Gang& gang) const {
+  return std::any_of(parties_.begin(), parties_.end(), [&](const Party* other) {
     return other != &gang.party && other->wants && other->shares_device_with(gang.party);
   });
 }
 
 // Whether somebody who wants one of its devices goes first when the row has come to its end.
-bool GangRows::must_end(const Gang& gang, Nanos now) {
+bool GangRows::must_end(const Gang& gang, Nanos now) const {
   if (gang.party.setback == sched::Setback::kBarred) return true;
-  const Parties all = parties();
   const std::uint64_t left = gang.stop_at - std::min(gang.most_steps(), gang.stop_at);
-  const Party after = contest_.after_turn(gang.party, gang.time_of(left), all, now);
-  return std::any_of(all.begin(), all.end(), [&](const Party* other) {
+  const Party after = contest_.after_turn(gang.party, gang.time_of(left), parties_, now);
+  return std::any_of(parties_.begin(), parties_.end(), [&](const Party* other) {
     return other != &gang.party && other->wants && other->shares_device_with(after) &&
            contest_.goes_before(*other, after);
   });

@@ -116,8 +116,8 @@ RowOrders GangRows::settle(Nanos now) {
   for (auto& [name, gang] : gangs_) {
     if (gang.state == State::kOpen) extend(gang, now, orders);
     tell(name, gang, orders);
+    stand(gang, gang.party);
   }
-  update_parties();
   return orders;
 }
 
@@ -180,7 +180,7 @@ bool GangRows::let_singles_first(const Gang& gang, Nanos now, RowOrders& orders)
     if (!is_first && now >= singles.turn_until) continue;
     is_any = true;
     if (is_first && !std::exchange(singles.have_turn, true)) singles.turn_until = now + slice(gang);
-    const Nanos rest = contest_.time_before(singles.party, gang.party, parties()).value_or(Nanos{});
+    const Nanos rest = contest_.time_before(singles.party, gang.party, parties_).value_or(Nanos{});
     const Nanos until = std::max(singles.turn_until, now + rest);
     if (until > now) orders.look_by(until);
   }

@@ -159,13 +159,12 @@ class GangRows {
   void tell(const GangName& name, Gang& gang, RowOrders& orders) const;
 
   // gang_parties.cpp
-  [[nodiscard]] Parties parties();
   void pass_time(Nanos now);
-  void update_parties();
+  static void stand(const Gang& gang, Party& party);
   [[nodiscard]] Party party_of(const Gang& gang) const;
   [[nodiscard]] Party party_of(const Singles& singles, std::size_t device) const;
-  [[nodiscard]] bool is_wanted_by_others(const Gang& gang);
-  [[nodiscard]] bool must_end(const Gang& gang, Nanos now);
+  [[nodiscard]] bool is_wanted_by_others(const Gang& gang) const;
+  [[nodiscard]] bool must_end(const Gang& gang, Nanos now) const;
 
   [[nodiscard]] Nanos slice(const Gang& gang) const;
   [[nodiscard]] Nanos most_of_row() const;
@@ -178,6 +177,7 @@ class GangRows {
   std::map<GangName, Gang> gangs_;
   std::map<JobId, GangName> gang_of_;
   std::vector<Singles> singles_;  // by device
+  Parties parties_;               // all of them, while it settles
   Contest contest_;
   std::optional<Nanos> settled_at_;
 };

@@ -94,29 +94,32 @@ void Contest::pass(const Parties& all, Nanos time) const {
   earn(all, time);
 }
 
-// Of each class only the first that waits earns, so that a class with many parties has no more.
+// Of each class below one that runs only the first that waits earns, so that a class with many
+// parties has no more than one with a single party.
 void Contest::earn(const Parties& all, Nanos time) const {
-  for (Party* party : all) {
-    if (!party->wants || party->runs) continue;
-    const auto is_above = [&](const Party* other) {
-      return other->runs && other->standing.priority < party->standing.priority &&
-             other->shares_device_with(*party);
-    };
-    const auto is_first_of_class = [&](const Party* other) {
-      return other != party && other->wants && !other->runs &&
-             other->standing.priority == party->standing.priority &&
-             other->shares_device_with(*party) && goes_before(*other, *party);
-    };
-    if (std::none_of(all.begin(), all.end(), is_above)) continue;
-    if (std::any_of(all.begin(), all.end(), is_first_of_class)) continue;
-    party->earned = std::min(party->earned + scaled(time, class_floor_), party->turn * 2);
+  std::set<Party*> earners;
+  for (const Party* above : all) {
+    if (!above->runs) continue;
+    std::map<wire::Priority, Party*> first;
+    for (Party* party : all) {
+      const bool is_below = party->wants && !party->runs &&
+                            above->standing.priority < party->standing.priority &&
+                            party->shares_device_with(*above);
+      if (!is_below) continue;
+      const auto [found, is_new] = first.try_emplace(party->standing.priority, party);
+      if (!is_new && goes_before(*party, *found->second)) found->second = party;
+    }
+    for (const auto& [priority, party] : first)
+      earners.insert(party);
   }
+  for (Party* party : earners)
+    party->earned = std::min(party->earned + scaled(time, class_floor_), party->turn * 2);
 }
 
-void Contest::lift(Party& party, const Parties& all) {
+void Contest::lift(Party& party, const Party& self, const Parties& all) {
   std::optional<double> least;
   for (const Party* other : all) {
-    if (other == &party || !other->wants || !other->shares_device_with(party)) continue;
+    if (other == &self || !other->wants || !other->shares_device_with(party)) continue;
     least = std::min(least.value_or(other->virtual_time), other->virtual_time);
   }
   if (least.has_value()) party.virtual_time = std::max(party.virtual_time, *least);

@@ -72,8 +72,9 @@ class Contest {
                                                  const Parties& all) const;
   // All have stood as they do for so long: those who run are charged, and those who wait earn.
   void pass(const Parties& all, Nanos time) const;
-  // The party comes, or comes back: it begins no earlier than those who want its devices.
-  static void lift(Party& party, const Parties& all);
+  // The party comes, or comes back: it begins no earlier than those who want its devices. `self`:
+  // how it stood before, among them.
+  static void lift(Party& party, const Party& self, const Parties& all);
 
  private:
   [[nodiscard]] sched::OrderKey key(const Party& party) const;
