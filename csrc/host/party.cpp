@@ -13,11 +13,11 @@
 namespace gpushare::host {
 namespace {
 
-// The part of the time of its devices that the party is to have, beside all who want one of them.
-double share_of(const Party& party, const Parties& all) {
+// The part of the device's time that the party is to have, beside all who want it.
+double share_on(std::size_t device, const Party& party, const Parties& all) {
   std::map<std::uint32_t, double> sums = party.weights;
   for (const Party* other : all) {
-    if (other == &party || !other->wants || !other->shares_device_with(party)) continue;
+    if (other == &party || !other->wants || !other->devices.contains(device)) continue;
     for (const auto& [user, weight] : other->weights)
       sums[user] += weight;
   }
@@ -25,6 +25,14 @@ double share_of(const Party& party, const Parties& all) {
   for (const auto& [user, weight] : party.weights)
     share += weight / sums.at(user);
   return share > 0 ? share / static_cast<double>(sums.size()) : 1;
+}
+
+// A gang needs all its devices, so it has no more than on the one that is wanted most.
+double share_of(const Party& party, const Parties& all) {
+  double least = 1;
+  for (const std::size_t device : party.devices)
+    least = std::min(least, share_on(device, party, all));
+  return least;
 }
 
 Nanos scaled(Nanos time, double by) {

@@ -159,6 +159,15 @@ TEST(RowOrder, SingleJobsAndAGangShareADeviceByTheirWeights) {
   EXPECT_NEAR(had.at("single"), 0.333, 0.02);
 }
 
+// Those who want another of its devices take nothing from it.
+TEST(RowOrder, AGangHasAsMuchAsOnTheDeviceThatIsWantedMost) {
+  Shared shared;
+  shared.add("gang");
+  shared.add_single(0, wire::Priority::kNormal).weights[1000] = 3;
+  shared.add_single(1, wire::Priority::kNormal);
+  EXPECT_NEAR(shared.run(seconds(100)).at("gang"), 0.25, 0.01);
+}
+
 TEST(RowOrder, AGangBelowAnotherHasItsPartOfTheTimeAndNoMore) {
   Shared shared;
   shared.add("first");
