@@ -32,8 +32,6 @@ constexpr std::uint64_t kFirstSteps = 4;
 // devices, and otherwise.
 constexpr Nanos kComingTogether = millis(200);
 constexpr Nanos kMostComing = seconds(5);
-// How long the first ranks of a program wait for those that were never here.
-constexpr Nanos kMissing = seconds(10);
 // A row is looked at after so many steps at the latest, however many it has.
 constexpr std::uint64_t kMostAhead = 1000;
 // How often an open row is looked at, at most.
@@ -58,6 +56,16 @@ GangRows::GangRows(RowOptions options)
     : options_(std::move(options)),
       singles_(options_.devices.size()),
       singles_until_(options_.devices.size()) {}
+
+void GangRows::name_device(std::size_t device, std::string name) {
+  GS_CHECK(device <= options_.devices.size());
+  options_.devices.resize(std::max(options_.devices.size(), device + 1));
+  options_.devices[device] = std::move(name);
+  singles_.resize(options_.devices.size());
+  singles_until_.resize(options_.devices.size());
+  singles_[device] = 0;
+  singles_until_[device] = {};
+}
 
 // A rank that comes to a gang with an open row joins it. One that changes its gang leaves the
 // other.
@@ -101,7 +109,7 @@ void GangRows::note_singles(std::size_t device, std::size_t num) { singles_.at(d
 RowOrders GangRows::settle(Nanos now) {
   RowOrders orders;
   for (auto& [name, gang] : gangs_) {
-    if (gang.state == State::kWaiting || gang.state == State::kUnknown) adopt(gang, now);
+    if (gang.state == State::kWaiting || gang.state == State::kUnknown) adopt(gang, now, orders);
     if (gang.state == State::kOpen || gang.state == State::kClosing)
       settle_running(name, gang, now, orders);
   }
@@ -214,6 +222,8 @@ void GangRows::extend_if_alone(Gang& gang, Nanos now, RowOrders& orders) {
   const std::uint64_t margin = std::max<std::uint64_t>(more / 2, 1);
   const std::uint64_t most = gang.most_steps();
   if (is_wanted_by_others(gang)) return;
+  // A rank of which nothing is known cannot be told, and would be waited for inside a step.
+  if (gang.has([](const Rank& rank) { return !rank.seen.is_known; })) return;
   if (most + margin >= gang.stop_at) gang.stop_at = most + std::max(more, margin + 1);
   const auto left = static_cast<std::int64_t>(std::min(gang.stop_at - most - margin, kMostAhead));
   const Nanos iteration = gang.iteration();
@@ -248,6 +258,17 @@ bool GangRows::is_wanted_by_others(const Gang& gang) const {
   return std::any_of(gangs_.begin(), gangs_.end(), [&](const auto& each) {
     const Gang& other = each.second;
     return &other != &gang && wants_row(other) &&
+           other.has([&](const Rank& rank) { return devices.contains(rank.seen.device); });
+  });
+}
+
+// Whether one of its devices has another gang's row.
+bool GangRows::is_beside_row(const Gang& gang) const {
+  const std::set<std::size_t> devices = devices_of(gang.ranks);
+  return std::any_of(gangs_.begin(), gangs_.end(), [&](const auto& each) {
+    const Gang& other = each.second;
+    const bool has_row = other.state == State::kOpen || other.state == State::kClosing;
+    return &other != &gang && has_row &&
            other.has([&](const Rank& rank) { return devices.contains(rank.seen.device); });
   });
 }
@@ -311,7 +332,7 @@ void GangRows::check_invariants() const {
     GS_CHECK(!gang.ranks.empty(), "gang {}", name.second);
     for (const auto& [job, rank] : gang.ranks)
       GS_CHECK(gang_of_.at(job) == name, "job {}", job.value);
-    if (gang.state == State::kWaiting) continue;
+    if (gang.state == State::kWaiting || gang.state == State::kUnknown) continue;
     for (const std::size_t device : devices_of(gang.ranks))
       GS_CHECK(taken.insert(device).second, "two rows on device {}", device);
   }

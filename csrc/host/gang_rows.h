@@ -78,10 +78,15 @@ struct RowOptions {
   double switch_loss = 0.02;  // of the time, as for single jobs
 };
 
+// How long the first ranks of a program wait for those that were never here.
+inline constexpr Nanos kMissing = seconds(10);
+
 class GangRows {
  public:
   explicit GangRows(RowOptions options);
 
+  // The device has this name from now on; the next number is a new device. pre: no rank is on it.
+  void name_device(std::size_t device, std::string name);
   // pre: the device is one of those.
   void report(const RankReport& report, Nanos now);
   // The rank has ended, or its process has.
@@ -135,11 +140,12 @@ class GangRows {
   void extend_if_alone(Gang& gang, Nanos now, RowOrders& orders);
   void open(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
   void close(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
-  void adopt(Gang& gang, Nanos now);
+  void adopt(Gang& gang, Nanos now, RowOrders& orders);
   std::optional<std::string> obstacle(const Gang& gang, Nanos now, RowOrders& orders);
   void tell(const GangName& name, Gang& gang, RowOrders& orders) const;
 
   [[nodiscard]] bool is_wanted_by_others(const Gang& gang) const;
+  [[nodiscard]] bool is_beside_row(const Gang& gang) const;
   [[nodiscard]] Nanos slice(const Gang& gang) const;
   [[nodiscard]] Nanos most_of_row() const;
   [[nodiscard]] Nanos turn_after_row(const Gang& gang, Nanos now) const;
@@ -148,7 +154,7 @@ class GangRows {
   [[nodiscard]] static bool wants_row(const Gang& gang);
   static void learn(Gang& gang);
 
-  const RowOptions options_;
+  RowOptions options_;
   std::map<GangName, Gang> gangs_;
   std::map<JobId, GangName> gang_of_;
   std::uint64_t places_ = 0;

@@ -1,0 +1,130 @@
+// Every message between the coordinator of a host and the arbiter, which gives rows to the gangs of
+// all hosts. Each message is one frame, and one flat JSON object (codec.h).
+//
+// clang-format off
+//   coordinator of a host                    arbiter
+//    | <----------------------------- Challenge | as soon as the connection is there
+//    | Proof -------------------------------->  | knows the token; asks for the same
+//    | <------------------- Welcome, or Refused | knows it, too
+//    | Join --------------------------------->  | which host this is, and its devices
+//    | Rank, Gone, Singles ------------------>  | what has changed, whenever it has
+//    | <---------------------------- Look(n)    | before it decides, and once a second at least
+//    | Rank, Gone, Singles, Looked(n) ------->  | what has changed since
+//    | <------------------------------- Order   | for one rank: until which step its row is open
+// clang-format on
+//
+// The two prove to each other that they know one token, which is never sent (handshake.h). So a
+// coordinator tells nothing of its jobs to a stranger who listens at the arbiter's address.
+//
+// A connection that was lost leaves nothing behind. On a new one everything is said again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "csrc/base/units.h"
+#include "csrc/host/gang_rows.h"
+
+namespace gpushare::arbiter {
+
+// Raised when a message changes its meaning. Both sides must have the same.
+inline constexpr std::uint32_t kProtocolVersion = 1;
+// A frame longer than this is refused unread. The longest is a Join with 64 devices.
+inline constexpr std::size_t kMaxFrameBytes = 16384;
+// Before a peer has proved that it knows the token.
+inline constexpr std::size_t kMaxFirstFrameBytes = 1024;
+inline constexpr std::size_t kMaxDevices = 64;        // of a host
+inline constexpr std::size_t kMaxRanksOfHost = 4096;  // with reports at one time
+inline constexpr std::size_t kMaxHosts = 1024;        // that are here, or were lately
+
+struct Challenge {
+  static constexpr const char* kType = "challenge";
+  std::uint32_t protocol = kProtocolVersion;
+  std::string nonce = {};
+  bool operator==(const Challenge&) const = default;
+};
+
+struct Proof {
+  static constexpr const char* kType = "proof";
+  std::uint32_t protocol = kProtocolVersion;
+  std::string nonce = {};  // for the arbiter's own proof
+  std::string proof = {};
+  bool operator==(const Proof&) const = default;
+};
+
+struct Welcome {
+  static constexpr const char* kType = "welcome";
+  std::string proof = {};
+  bool operator==(const Welcome&) const = default;
+};
+
+// The arbiter closes the connection after it.
+struct Refused {
+  static constexpr const char* kType = "refused";
+  std::string reason = {};
+  bool operator==(const Refused&) const = default;
+};
+
+struct Join {
+  static constexpr const char* kType = "join";
+  std::string version = {};  // of gpushare, for the log
+  std::string host = {};     // its name, for people
+  // Tells coordinators of one host apart: where this one listens.
+  std::string place = {};
+  // Differs from the coordinator's before it at this place, since jobs have other numbers then.
+  std::uint64_t instance = 0;
+  std::string devices = {};  // their names, with commas between them
+  // The highest epoch of an arbiter that has given it orders; 0: none has.
+  std::uint64_t seen_epoch = 0;
+  bool operator==(const Join&) const = default;
+};
+
+// How a rank stands. Its device is a number in the list of Join, and its job the coordinator's.
+struct Rank {
+  static constexpr const char* kType = "rank";
+  std::uint32_t number = 0;  // in its gang, from 0
+  host::RankReport report = {};
+  bool operator==(const Rank&) const = default;
+};
+
+// The job is no rank any more, or its process has ended.
+struct Gone {
+  static constexpr const char* kType = "gone";
+  JobId job = {};
+  bool operator==(const Gone&) const = default;
+};
+
+// How many single jobs wait for the device, or have a lease there.
+struct Singles {
+  static constexpr const char* kType = "singles";
+  std::uint32_t device = 0;
+  std::uint32_t num = 0;
+  bool operator==(const Singles&) const = default;
+};
+
+struct Look {
+  static constexpr const char* kType = "look";
+  std::uint64_t round = 0;
+  bool operator==(const Look&) const = default;
+};
+
+struct Looked {
+  static constexpr const char* kType = "looked";
+  std::uint64_t round = 0;
+  bool operator==(const Looked&) const = default;
+};
+
+// An order of an epoch lower than one that the coordinator has seen is ignored.
+struct Order {
+  static constexpr const char* kType = "order";
+  std::uint64_t epoch = 0;
+  host::RankOrder order = {};  // the job is the coordinator's
+  bool operator==(const Order&) const = default;
+};
+
+using HostMessage = std::variant<Proof, Join, Rank, Gone, Singles, Looked>;
+using ArbiterMessage = std::variant<Challenge, Welcome, Refused, Look, Order>;
+
+}  // namespace gpushare::arbiter
