@@ -7,15 +7,12 @@
 #include "csrc/base/sha256.h"
 
 namespace gpushare::arbiter {
-namespace {
 
-std::string proof_of(const char* side, const std::string& token, const Nonces& nonces) {
+std::string proof_of(const char* purpose, const std::string& token, const Nonces& nonces) {
   return to_hex(hmac_sha256(
-      token, fmt::format("gpushare arbiter 1 {} {}:{} {}:{}", side, nonces.arbiter.size(),
+      token, fmt::format("gpushare arbiter 1 {} {}:{} {}:{}", purpose, nonces.arbiter.size(),
                          nonces.arbiter, nonces.host.size(), nonces.host)));
 }
-
-}  // namespace
 
 std::string proof_of_host(const std::string& token, const Nonces& nonces) {
   return proof_of("host", token, nonces);

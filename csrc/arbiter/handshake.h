@@ -4,7 +4,7 @@
 // sides begin differently, so that neither can be sent back as the other. A recorded proof is of no
 // use later, since the nonces are new each time.
 //
-// What it does not do: what follows on the connection is neither encrypted nor signed.
+// What follows on the connection is signed (seal.h), and not encrypted.
 #pragma once
 
 #include <string>
@@ -16,6 +16,8 @@ struct Nonces {
   std::string host;
 };
 
+// A digest that only who knows the token can make, of the nonces and of what it is for.
+std::string proof_of(const char* purpose, const std::string& token, const Nonces& nonces);
 std::string proof_of_host(const std::string& token, const Nonces& nonces);
 std::string proof_of_arbiter(const std::string& token, const Nonces& nonces);
 

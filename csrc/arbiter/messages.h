@@ -14,7 +14,8 @@
 // clang-format on
 //
 // The two prove to each other that they know one token, which is never sent (handshake.h). So a
-// coordinator tells nothing of its jobs to a stranger who listens at the arbiter's address.
+// coordinator tells nothing of its jobs to a stranger who listens at the arbiter's address. All
+// frames after Welcome are signed (seal.h).
 //
 // A connection that was lost leaves nothing behind. On a new one everything is said again.
 #pragma once
