@@ -40,6 +40,7 @@ NAMES = (
     "gaps",
     "ranks",
     "gang",
+    "hosts",
     "placement",
     "floods",
     "top",

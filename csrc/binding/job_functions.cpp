@@ -58,7 +58,8 @@ client::RegisterOptions read_register_options(const py::kwargs& given) {
                                   .fingerprint = keywords.required<std::uint64_t>("fingerprint"),
                                   .gang = keywords.required<std::string>("gang"),
                                   .rank = keywords.required<std::uint32_t>("rank"),
-                                  .ranks = keywords.required<std::uint32_t>("ranks")};
+                                  .ranks = keywords.required<std::uint32_t>("ranks"),
+                                  .arbiter = keywords.required<std::string>("arbiter")};
   keywords.check_all_read();
   return options;
 }

@@ -39,6 +39,7 @@ struct RegisterOptions {
   std::string gang = {};
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
+  std::string arbiter = {};  // that the ranks' coordinators have in common; "": they have one
 };
 
 enum class GateResult : std::uint8_t { kEntered, kTimedOut };

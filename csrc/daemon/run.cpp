@@ -12,8 +12,6 @@
 #include "csrc/daemon/run.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -31,12 +29,14 @@
 #include "csrc/base/status.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"
+#include "csrc/daemon/arbiter/arbiter_server.h"
 #include "csrc/daemon/config/options.h"
 #include "csrc/daemon/config/paths.h"
 #include "csrc/daemon/files/device_claim.h"
 #include "csrc/daemon/files/instance_lock.h"
 #include "csrc/daemon/files/text_file.h"
 #include "csrc/daemon/process/background.h"
+#include "csrc/daemon/process/fresh_start.h"
 #include "csrc/daemon/process/service_notice.h"
 #include "csrc/daemon/process/watchdog.h"
 #include "csrc/daemon/server/server.h"
@@ -46,37 +46,14 @@
 namespace gpushare::daemon {
 namespace {
 
-constexpr int kFailed = 1;
+constexpr int kExitFailed = 1;
 // How long one of several starters waits for the one that got the lock.
 constexpr Nanos kOtherStarts = seconds(10);
 constexpr Nanos kLookForOther = millis(5);
 
 int say(const Status& status) {
   std::fprintf(stderr, "gpushared: %s\n", status.message().c_str());
-  return kFailed;
-}
-
-// Any process may have started this one, so its signal mask and umask are not ours.
-void forget_parent() {
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
-  // A write beyond `ulimit -f` fails, and is said, instead of ending the process.
-  std::signal(SIGXFSZ, SIG_IGN);
-  // A soft limit of processor time (`ulimit -St`) was set for the job that started this process.
-  std::signal(SIGXCPU, SIG_IGN);
-  ::umask(077);
-}
-
-// A job costs four descriptors; the usual soft limit of 1024 is for programs that use select().
-void allow_many_descriptors() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
-    log::warn("{}", errno_status("raise the limit of descriptors").message());
-  }
+  return kExitFailed;
 }
 
 // Opens the log, makes loop and server, reports that it is ready, and runs the loop. Everything
@@ -152,10 +129,36 @@ Result<UniqueFd> take_lock(const DaemonOptions& options) {
   return take_instance_lock(options.socket);
 }
 
+// An arbiter has no device, no lock and no state: a second one at its address cannot listen.
+Status serve_as_arbiter(const DaemonOptions& options) {
+  log::configure(options.log_level, "gpushared", options.log_file);
+  for (const std::string& warning : options.warnings)
+    log::warn("{}", warning);
+  allow_many_descriptors();
+  auto loop = ipc::EventLoop::create();
+  if (!loop) return loop.error();
+  GS_RETURN_IF_ERROR((*loop)->watch_signals({SIGTERM, SIGINT, SIGHUP}, [&loop](int /*signal*/) {
+    log::info("the arbiter ends");
+    (*loop)->stop();
+  }));
+  const auto server = ArbiterServer::create(options, **loop);
+  if (!server) return server.error();
+  const ServiceNotice notice = ServiceNotice::from_environment();
+  notice.say_ready();
+  const Watchdog watchdog(**loop, {}, [&notice] { notice.say_alive(); });
+  (*loop)->run();
+  notice.say_stopping();
+  return {};
+}
+
 }  // namespace
 
 int run(DaemonOptions options) {
   forget_parent();
+  if (!options.listen.empty()) {
+    const Status status = serve_as_arbiter(options);
+    return status.ok() ? 0 : say(status);
+  }
   if (options.daemonize) ::close_range(STDERR_FILENO + 1, ~0U, 0);
   if (Status status = prepare_folder(options.socket, options.socket_mode, options.socket_group);
       !status.ok())
@@ -181,7 +184,7 @@ int run(DaemonOptions options) {
   const Status status = serve(options, *lock, launch);
   if (status.ok()) return 0;
   launch.report_failure(status);
-  return options.daemonize ? (log::error("{}", status.message()), kFailed) : say(status);
+  return options.daemonize ? (log::error("{}", status.message()), kExitFailed) : say(status);
 }
 
 }  // namespace gpushare::daemon

@@ -33,8 +33,6 @@ constexpr std::uint64_t kFirstSteps = 4;
 // devices, and otherwise.
 constexpr Nanos kComingTogether = millis(200);
 constexpr Nanos kMostComing = seconds(5);
-// How long the first ranks of a program wait for those that were never here.
-constexpr Nanos kMissing = seconds(10);
 // How often a gang at a limit on time is looked at.
 constexpr Nanos kAtLimit = millis(100);
 // How often an open row is looked at, at most.
@@ -59,6 +57,14 @@ GangRows::GangRows(RowOptions options)
     : options_(std::move(options)),
       singles_(options_.devices.size()),
       contest_(options_.policy, options_.class_floor) {}
+
+void GangRows::name_device(std::size_t device, std::string name) {
+  GS_CHECK(device <= options_.devices.size());
+  options_.devices.resize(std::max(options_.devices.size(), device + 1));
+  options_.devices[device] = std::move(name);
+  singles_.resize(options_.devices.size());
+  singles_[device] = {};
+}
 
 // A rank that comes to a gang with an open row joins it. One that changes its gang leaves the
 // other.
@@ -108,7 +114,7 @@ RowOrders GangRows::settle(Nanos now) {
   RowOrders orders;
   pass_time(now);
   for (auto& [name, gang] : gangs_) {
-    if (gang.state == State::kWaiting || gang.state == State::kUnknown) adopt(gang, now);
+    if (gang.state == State::kWaiting || gang.state == State::kUnknown) adopt(gang, now, orders);
     if (gang.state == State::kOpen || gang.state == State::kClosing)
       settle_running(name, gang, now, orders);
   }
@@ -240,6 +246,8 @@ void GangRows::extend(Gang& gang, Nanos now, RowOrders& orders) {
   const std::uint64_t margin = std::max<std::uint64_t>(more / 2, 1);
   const std::uint64_t most = gang.most_steps();
   if (must_end(gang, now)) return;
+  // A rank of which nothing is known cannot be told, and would be waited for inside a step.
+  if (gang.has([](const Rank& rank) { return !rank.seen.is_known; })) return;
   if (most + margin >= gang.stop_at) gang.stop_at = most + std::max(more, margin + 1);
   orders.look_by(now + std::max(gang.time_of(gang.stop_at - most - margin), kLook));
 }
@@ -262,6 +270,15 @@ void GangRows::tell(const GangName& name, Gang& gang, RowOrders& orders) const {
     rank.is_told = true;
     orders.ranks.push_back(std::move(order));
   }
+}
+
+// Whether one of its devices has another gang's row.
+bool GangRows::is_beside_row(const Gang& gang) const {
+  return std::any_of(gangs_.begin(), gangs_.end(), [&](const auto& each) {
+    const Gang& other = each.second;
+    const bool has_row = other.state == State::kOpen || other.state == State::kClosing;
+    return &other != &gang && has_row && other.party.shares_device_with(gang.party);
+  });
 }
 
 bool GangRows::wants_row(const Gang& gang) {
@@ -329,7 +346,7 @@ void GangRows::check_invariants() const {
     GS_CHECK(!gang.ranks.empty(), "gang {}", name.second);
     for (const auto& [job, rank] : gang.ranks)
       GS_CHECK(gang_of_.at(job) == name, "job {}", job.value);
-    if (gang.state == State::kWaiting) continue;
+    if (gang.state == State::kWaiting || gang.state == State::kUnknown) continue;
     for (const std::size_t device : devices_of(gang.ranks))
       GS_CHECK(taken.insert(device).second, "two rows on device {}", device);
   }

@@ -83,10 +83,15 @@ struct RowOptions {
   double class_floor = 0.05;
 };
 
+// How long the first ranks of a program wait for those that were never here.
+inline constexpr Nanos kMissing = seconds(10);
+
 class GangRows {
  public:
   explicit GangRows(RowOptions options);
 
+  // The device has this name from now on; the next number is a new device. pre: no rank is on it.
+  void name_device(std::size_t device, std::string name);
   // pre: the device is one of those.
   void report(const RankReport& report, Nanos now);
   // The rank has ended, or its process has.
@@ -152,7 +157,7 @@ class GangRows {
   void extend(Gang& gang, Nanos now, RowOrders& orders);
   void open(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
   void close(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
-  void adopt(Gang& gang, Nanos now);
+  void adopt(Gang& gang, Nanos now, RowOrders& orders);
   std::optional<std::string> obstacle(const Gang& gang, Nanos now, RowOrders& orders);
   std::string why_not(const Gang& gang, Taken& taken, Nanos now, RowOrders& orders);
   bool let_singles_first(const Gang& gang, Nanos now, RowOrders& orders);
@@ -166,6 +171,7 @@ class GangRows {
   [[nodiscard]] bool is_wanted_by_others(const Gang& gang) const;
   [[nodiscard]] bool must_end(const Gang& gang, Nanos now) const;
 
+  [[nodiscard]] bool is_beside_row(const Gang& gang) const;
   [[nodiscard]] Nanos slice(const Gang& gang) const;
   [[nodiscard]] Nanos most_of_row() const;
   [[nodiscard]] std::uint64_t steps_in_slice(const Gang& gang) const;
@@ -173,7 +179,7 @@ class GangRows {
   [[nodiscard]] static bool wants_row(const Gang& gang);
   static void learn(Gang& gang);
 
-  const RowOptions options_;
+  RowOptions options_;
   std::map<GangName, Gang> gangs_;
   std::map<JobId, GangName> gang_of_;
   std::vector<Singles> singles_;  // by device

@@ -51,11 +51,17 @@ Nanos idle_patience(Nanos gap) { return std::max(gap + gap / 4, kIdle); }
 // Ranks that have leases without a row got them from the coordinator before this one, or while all
 // of the gang were on one device. What the ranks were told last was agreed on, or was about to be
 // told to all, so all are told the largest of it. Until each rank has said that, nothing is told.
-void GangRows::adopt(Gang& gang, Nanos now) {
+void GangRows::adopt(Gang& gang, Nanos now, RowOrders& orders) {
   gang.state = State::kWaiting;
   if (is_free(gang) || !gang.has([](const Rank& r) { return r.seen.has_lease; })) return;
   gang.state = State::kUnknown;
   if (gang.has([](const Rank& r) { return !r.seen.is_known; })) return;
+  // A rank that is still to come may be on a device that another row has by then.
+  if (!gang.was_complete && now < gang.since + kMissing)
+    return orders.look_by(gang.since + kMissing);
+  // Another row has opened meanwhile. The ranks end their leases by themselves at what they were
+  // told, and need nobody for that.
+  if (is_beside_row(gang)) return;
   std::uint64_t told = 0;
   for (const auto& [job, rank] : gang.ranks)
     told = std::max(told, rank.seen.stop_at);

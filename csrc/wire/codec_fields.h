@@ -76,6 +76,7 @@ void list_fields(V& v, Ref<V, Register> m) {
   v.field("iterations_done", m.iterations_done);
   v.newer_field("fingerprint", m.fingerprint);
   v.newer_field("stop_at", m.stop_at);
+  v.newer_text("arbiter", m.arbiter);
 }
 
 // Only what is to be changed is there, so each field may be absent.

@@ -123,6 +123,7 @@ def register_job(
     gang: str,
     rank: int,
     ranks: int,
+    arbiter: str,
 ) -> int:
     """Asks for turns; returns the job's number. Raises CoordinatorUnreachable, ValueError.
 

@@ -17,7 +17,16 @@ from gpushare.errors import CoordinatorUnreachable, GpushareError, say_once
 if TYPE_CHECKING:
     import torch
 
-_OPTIONS_BESIDE = ("name", "group", "elastic_threads", "fingerprint", "gang", "rank", "ranks")
+_OPTIONS_BESIDE = (
+    "name",
+    "group",
+    "elastic_threads",
+    "fingerprint",
+    "gang",
+    "rank",
+    "ranks",
+    "arbiter",
+)
 """Options of a registration that are no settings of the job at its coordinator."""
 _LEVELS_THAT_WARN = ("", "debug", "info", "warn")
 

@@ -54,6 +54,7 @@ MESSAGES: dict[str, Message] = {
         "iterations_done": 0,
         "fingerprint": 0,
         "stop_at": 0,
+        "arbiter": "",
     },
     "need": {
         **ADDRESS,

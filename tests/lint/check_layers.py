@@ -1,8 +1,8 @@
 """Holds the includes and the libraries of csrc/ to the layer table in csrc/README.md.
 
 The table is the only place of the rule. Besides: an include of ours starts at the repository's root
-and names its layer; torch and Python headers are for `binding` only; `host`, `sched`, `watch` and
-`wire` decide and describe, so they see no clock, thread or system header. Where
+and names its layer; torch and Python headers are for `binding` only; `arbiter`, `host`, `sched`,
+`watch` and `wire` decide and describe, so they see no clock, thread or system header. Where
 csrc/LAYER/README.md has a table of folders, the layer's folders are folders on levels, and no
 include goes to a higher level.
 """
@@ -25,7 +25,7 @@ _IMPURE = re.compile(
     r"|^(sys|linux|netinet|arpa)/|^(unistd|fcntl|poll|signal|pthread)\.h$|^asio"
     r"|^csrc/base/(clock|mutex|unique_fd)\.h$"
 )
-_PURE_LAYERS = {"host", "sched", "watch", "wire"}
+_PURE_LAYERS = {"arbiter", "host", "sched", "watch", "wire"}
 
 
 def read_table(readme: Path) -> dict[str, set[str]]:

@@ -108,7 +108,8 @@ def test_the_coordinators_options_are_there() -> None:
     source = "".join(
         (ROOT / "csrc/daemon/config" / name).read_text() for name in ("settings.cpp", "settings.h")
     )
-    known = set(re.findall(r'"(--[a-z-]+)"', source)) | {"--config", "--daemonize", "--version"}
+    own = {"--arbiter", "--listen", "--config", "--daemonize", "--version"}
+    known = set(re.findall(r'"(--[a-z-]+)"', source)) | own
     named = {
         word.partition("=")[0]
         for _, words in (*_calls("gpushared"), *_calls("gpushared", read=inline_commands))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +11,7 @@ from gpushare._coordinator import gangs
 from gpushare._settings.devices import CPU
 from gpushare.errors import GpushareError
 
-ALONE = {"gang": "", "rank": 0, "ranks": 1}
+ALONE = {"gang": "", "rank": 0, "ranks": 1, "arbiter": ""}
 
 
 @pytest.fixture
@@ -79,7 +80,12 @@ def test_workers_of_rpc_that_met_elsewhere_get_no_turns(rpc_workers, monkeypatch
 
 def test_a_name_that_is_given_wins(store):
     gangs.options("", CPU)
-    assert gangs.options("blue", CPU) == {"gang": "blue", "rank": 1, "ranks": 2}
+    assert gangs.options("blue", CPU) == {
+        "gang": "blue",
+        "rank": 1,
+        "ranks": 2,
+        "arbiter": "",
+    }
 
 
 def test_one_rank_is_no_gang(store, monkeypatch):
@@ -121,3 +127,37 @@ def test_ranks_on_several_hosts_get_no_turns(store, monkeypatch):
         gangs.options("", CPU)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     assert gangs.options("", CPU)["ranks"] == 2
+
+
+@pytest.fixture
+def with_arbiter(monkeypatch):
+    """Makes this process one whose coordinator has such an arbiter."""
+
+    def become(address):
+        settings = gangs._native.settings()
+        monkeypatch.setattr(gangs._native, "settings", lambda: replace(settings, arbiter=address))
+
+    return become
+
+
+# The second rank's host has another name, and a coordinator of its own.
+def test_ranks_on_several_hosts_with_one_arbiter_find_the_same_name(
+    store, monkeypatch, with_arbiter
+):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
+    with_arbiter("tcp:10.0.0.1:7070")
+    first = gangs.options("", CPU)
+    assert first["arbiter"] == "tcp:10.0.0.1:7070"
+    monkeypatch.setattr("socket.gethostname", lambda: "another")
+    monkeypatch.setattr(dist, "get_rank", lambda: 0)
+    assert gangs.options("", CPU) == first | {"rank": 0}
+
+
+@pytest.mark.parametrize("other", ["", "none", "tcp:10.0.0.2:7070"])
+def test_ranks_that_do_not_have_one_arbiter_get_no_turns(store, with_arbiter, other):
+    with_arbiter("tcp:10.0.0.1:7070")
+    gangs.options("", CPU)
+    with_arbiter(other)
+    with pytest.raises(GpushareError, match="GPUSHARE_ARBITER names one arbiter"):
+        gangs.options("", CPU)

@@ -22,7 +22,7 @@ from tests.python.conftest import ROOT
 TEXT = (ROOT / "docs" / "settings.md").read_text()
 _CODE = re.compile(r"`([^`]+)`")
 _VARIABLE = re.compile(r"GPUSHARE_[A-Z_]+")
-OWN_OPTIONS = {"--config", "--daemonize", "--version", "--help"}
+OWN_OPTIONS = {"--arbiter", "--listen", "--config", "--daemonize", "--version", "--help"}
 """Of ``gpushared``, which it takes beside its settings."""
 GPU = "cuda:GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
 

@@ -56,7 +56,8 @@ wire::Register Registration::make_message(const wire::Address& of, std::uint64_t
                       .group = options_->group,
                       .settings = options_->settings,
                       .iterations_done = iterations,
-                      .fingerprint = options_->fingerprint};
+                      .fingerprint = options_->fingerprint,
+                      .arbiter = options_->arbiter};
   changes_.apply_to(wish.settings);
   if (changes_.is_paused.value_or(false)) wish.paused_by = paused_by_;
   return wish;

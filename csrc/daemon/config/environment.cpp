@@ -32,6 +32,8 @@ constexpr Variable kVariables[] = {
     {"GPUSHARE_LANES", "--lanes"},
     {"GPUSHARE_TRANSFER_BUDGET", "--transfer-budget"},
     {"GPUSHARE_LINGER", "--linger-s"},
+    {"GPUSHARE_ARBITER", "--arbiter-address"},
+    {"GPUSHARE_ARBITER_TOKEN_FILE", "--token-file"},
     {"GPUSHARE_CAPACITY", "--capacity"},
     {"GPUSHARE_RESERVE", "--reserve"},
     {"GPUSHARE_HOST_BUDGET", "--host-budget"},

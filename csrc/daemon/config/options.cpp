@@ -31,6 +31,7 @@
 #include "csrc/daemon/config/settings.h"
 #include "csrc/daemon/config/user_settings.h"
 #include "csrc/daemon/machine/machine_memory.h"
+#include "csrc/ipc/stream.h"
 #include "csrc/sched/coordinator.h"
 #include "csrc/wire/device_name.h"
 #include "csrc/wire/limits.h"
@@ -48,6 +49,8 @@ struct CommandLine {
   std::map<const Setting*, std::string> given;  // value of each option
   std::string config;
   bool daemonize = false;
+  bool is_arbiter = false;
+  std::string listen;
 };
 
 std::string version_text() {
@@ -70,6 +73,10 @@ Result<std::string> read_arguments(std::vector<std::string> arguments, CommandLi
   app.add_option("--config", line.config, "one TOML file instead of the default ones");
   app.add_flag("--daemonize", line.daemonize,
                "go to the background; return once the socket answers");
+  app.add_flag("--arbiter", line.is_arbiter,
+               "be the arbiter of several hosts' coordinators, and no coordinator");
+  app.add_option("--listen", line.listen,
+                 "with --arbiter, where its hosts find it: tcp:ADDRESS:PORT or unix:/PATH");
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
     app.parse(std::move(arguments));
@@ -203,6 +210,25 @@ Status check_host_budgets(const DaemonOptions& options) {
                   to_string(options.host_budget)));
 }
 
+// An arbiter has no device, so what is said of devices and sockets does not count. A coordinator
+// that is to have an arbiter needs the secret for it.
+Status check_arbiter(const CommandLine& line, DaemonOptions& options) {
+  const auto refuse = [](const char* text) { return Status(StatusCode::kInvalidArgument, text); };
+  if (line.is_arbiter) {
+    if (line.listen.empty()) return refuse("--arbiter: give --listen tcp:ADDRESS:PORT");
+    const auto address = ipc::parse_stream_address(line.listen);
+    if (!address) return refuse(fmt::format("--listen: {}", address.error().message()).c_str());
+    if (options.token_file.empty()) return refuse("--arbiter: give --token-file, its secret");
+    if (line.daemonize) return refuse("--arbiter: it does not go to the background itself");
+    options.listen = line.listen;
+    return {};
+  }
+  if (!line.listen.empty())
+    return refuse("--listen: only with --arbiter; a coordinator has --socket");
+  if (options.arbiter.empty() || !options.token_file.empty()) return {};
+  return refuse("--arbiter-address: give --token-file, the secret of that arbiter");
+}
+
 }  // namespace
 
 std::uint32_t default_pack_lanes(const DaemonOptions& options) {
@@ -244,6 +270,8 @@ Result<ParsedCommandLine> parse_command_line(const std::vector<std::string>& arg
   if (Status status = apply_environment(is_given, options); !status.ok()) return fail(status);
   if (Status status = apply_given(line, false, options); !status.ok()) return fail(status);
   options.daemonize = line.daemonize;
+  if (Status status = check_arbiter(line, options); !status.ok()) return fail(status);
+  if (!options.listen.empty()) return parsed;
   if (options.accounts_folder.empty()) options.accounts_folder = default_accounts_folder();
   if (options.accounts_folder == "none") options.accounts_folder.clear();
   if (Status status = fill_in_sizes(options); !status.ok()) return fail(status);

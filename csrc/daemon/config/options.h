@@ -54,6 +54,11 @@ struct DaemonOptions {
   // Refuse a device that another coordinator has; nothing: if it is no cpu.
   std::optional<bool> exclusive;
   bool daemonize = false;
+  // Where the arbiter listens that gives rows to gangs over several hosts; empty: there is none.
+  std::string arbiter;
+  // The file of the secret that this process and the arbiter have in common; empty: none.
+  std::string token_file;
+  std::string listen;  // this process is the arbiter, and listens here; empty: it is a coordinator
   std::vector<std::string> warnings;  // unknown keys: said once the log is open
 
   // Whether the socket's mode lets other users in.

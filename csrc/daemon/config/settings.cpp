@@ -25,6 +25,7 @@
 #include "csrc/daemon/config/paths.h"
 #include "csrc/daemon/config/setting_values.h"
 #include "csrc/daemon/config/user_settings.h"
+#include "csrc/ipc/stream.h"
 #include "csrc/sched/coordinator.h"
 #include "csrc/sched/policies/policy.h"
 #include "csrc/wire/device_name.h"
@@ -116,6 +117,12 @@ bool set_mode(Options& options, Text text) {
   if (!mode) return false;
   options.socket_mode = *mode;
   return true;
+}
+
+// Where an arbiter listens; "none" undoes what a file says.
+bool set_arbiter(Options& options, Text text) {
+  options.arbiter = text == "none" ? "" : text;
+  return options.arbiter.empty() || ipc::parse_stream_address(text).has_value();
 }
 
 // A file's devices are replaced as a whole.
@@ -257,6 +264,15 @@ constexpr std::array kSettings{
             }},
     Setting{"coordinator.linger", "--linger-s", "a time, or \"never\"",
             "how long to stay after the last job", kSecond, set_linger},
+    Setting{"coordinator.arbiter", "--arbiter-address", "tcp:HOST:PORT, unix:/PATH, or none",
+            "where the arbiter listens that gives rows to gangs over several hosts", 0,
+            [](Options& o, Text t, Nanos) { return set_arbiter(o, t); }},
+    Setting{"coordinator.arbiter_token_file", "--token-file",
+            "an absolute path of printable characters",
+            "the file of the secret that hosts and their arbiter have in common", 0,
+            [](Options& o, Text t, Nanos) {
+              return t.starts_with('/') && printable(t) == t && set_text(o.token_file, t);
+            }},
     Setting{"host.spill_dir", "--spill-dir",
             "an absolute path of printable characters, or empty for RAM",
             "a folder where spilled memory goes", 0,

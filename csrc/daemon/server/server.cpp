@@ -243,6 +243,8 @@ std::string Server::Impl::report(std::optional<sched::Why> why) {
   look_around(kSurroundingsAge);
   facts.neighbours = surroundings_.neighbours();
   facts.warnings = surroundings_.warnings();
+  if (arbiter_ && !arbiter_->is_here())
+    facts.warnings.push_back(arbiter_->trouble() + ": gangs wait, and single jobs go on");
   add_page_facts(jobs_, facts);
   for (const sched::DeviceRow& device : facts.snapshot.devices) {
     for (const sched::JobRow& row : device.jobs) {

@@ -1,17 +1,21 @@
-// Gangs whose ranks are on several devices: what is seen of each rank goes up to the host's rows
-// (csrc/host/gang_rows.h), and their orders go down to the machines of the devices.
+// Gangs whose ranks are on several devices: what is seen of each rank goes up to whoever gives
+// rows, and the orders go down to the machines of the devices.
 //
-// A job is a rank if its program has several, and this coordinator has several devices. Until all
-// ranks are here it is not known whether they are on one device, so none begins an iteration
-// before.
+// Rows are given by the arbiter (csrc/daemon/arbiter), if this coordinator has one. Then those of
+// all gangs are, since a device must have one authority. Without an arbiter a coordinator of
+// several devices gives rows itself (csrc/host/gang_rows.h). One of a single device gives none.
+//
+// A job is a rank if its program has several, and somebody gives rows. Until all ranks are here it
+// is not known whether they are on one device, so none begins an iteration before.
 //
 // The rows are settled in a turn of the loop after any machine has answered, and at the time that
 // they name. Orders are carried out in two parts. First the step at which to stop is written to the
 // page of each rank. Only then the machines are told, which may grant leases at once. So no rank
-// starts before all of them know the step.
+// starts before all of them know the step. An arbiter's orders come when it has decided.
 //
 // What may go wrong: processes that are no ranks, as torch knows them, name one gang and are on
-// several devices. They have no steps in common, so the second one is refused.
+// several devices. They have no steps in common, so the second one is refused. The arbiter does not
+// answer: ranks run to the step that they were told, and wait.
 #include <algorithm>
 #include <cstdint>
 #include <set>
@@ -39,20 +43,29 @@ Nanos bounded(Nanos time) { return std::min(time, kMostTime); }
 
 }  // namespace
 
-// With one device there are no rows, and nothing here is called.
 void Server::Impl::begin_gangs() {
-  if (machines_.size() < 2) return;
-  host::RowOptions options{.least_slice = options_.coordinator.min_quantum,
-                           .most_slice = options_.coordinator.max_wait,
-                           .switch_loss = options_.coordinator.switch_loss,
-                           .policy = options_.coordinator.policy,
-                           .class_floor = options_.coordinator.class_floor};
-  for (const DeviceMachine& machine : machines_)
-    options.devices.push_back(machine.name);
-  gang_rows_.emplace(std::move(options));
+  if (!options_.arbiter.empty()) {
+    arbiter_.emplace(
+        options_, epoch_, loop_,
+        ArbiterLink::Callbacks{.on_look = [this] { report_ranks(monotonic_now()); },
+                               .on_orders = [this](auto orders) { carry_out(std::move(orders)); },
+                               .on_changed = [this] { note_arbiter(); }});
+    arbiter_->begin();
+  } else if (machines_.size() > 1) {
+    host::RowOptions options{.least_slice = options_.coordinator.min_quantum,
+                             .most_slice = options_.coordinator.max_wait,
+                             .switch_loss = options_.coordinator.switch_loss,
+                             .policy = options_.coordinator.policy,
+                             .class_floor = options_.coordinator.class_floor};
+    for (const DeviceMachine& machine : machines_)
+      options.devices.push_back(machine.name);
+    gang_rows_.emplace(std::move(options));
+  }
+  if (!has_rows()) return;
   for (const DeviceMachine& machine : machines_) {
     machine.conductor->on_answer([this] {
-      if (!gang_rows_->empty()) settle_gangs_soon();
+      const bool is_any = arbiter_ ? !arbiter_->side().empty() : !gang_rows_->empty();
+      if (is_any) settle_gangs_soon();
     });
   }
 }
@@ -64,6 +77,15 @@ void Server::Impl::settle_gangs_soon() {
 // Whether the job may be of the gang that it names.
 Status Server::Impl::check_gang(const JobEntry& entry, const wire::Register& wish) const {
   if (wish.of.gang.empty()) return {};
+  if (!wish.arbiter.empty() && wish.arbiter != options_.arbiter) {
+    return {
+        StatusCode::kFailedPrecondition,
+        fmt::format("this rank's program is on several coordinators that have the arbiter {} in "
+                    "common, and the one at {} has {}: end it, or start it with "
+                    "GPUSHARE_ARBITER={}",
+                    wish.arbiter, options_.socket,
+                    options_.arbiter.empty() ? "none" : options_.arbiter, wish.arbiter)};
+  }
   const bool is_rank = wish.of.ranks > 1 && wish.stop_at.has_value();
   for (const auto& [id, other] : jobs_.entries()) {
     const bool is_elsewhere = other.registration && other.conductor != entry.conductor;
@@ -81,17 +103,17 @@ Status Server::Impl::check_gang(const JobEntry& entry, const wire::Register& wis
 
 // A rank that comes back may hold a lease. Its steps are known when it has registered.
 void Server::Impl::note_hello_of_rank(JobEntry& entry, const wire::Hello& hello) {
-  const bool is_rank = gang_rows_.has_value() && !hello.of.gang.empty() && hello.of.ranks > 1;
+  const bool is_rank = has_rows() && !hello.of.gang.empty() && hello.of.ranks > 1;
   if (!is_rank) return leave_gang(entry);
   entry.is_rank = true;
-  gang_rows_->report(report_of(entry), monotonic_now());
+  report_rank(entry, monotonic_now());
 }
 
 // Before its machine hears the Register: the job must not be granted a lease in that step. One that
 // holds a lease goes on until the step that it was told last. One that has only lost its connection
 // keeps the row that it has.
 void Server::Impl::join_gang(JobEntry& entry, const wire::Register& wish) {
-  if (!gang_rows_.has_value()) return;
+  if (!has_rows()) return;
   const bool is_rank = !wish.of.gang.empty() && wish.of.ranks > 1 && wish.stop_at.has_value();
   if (!is_rank) {
     leave_gang(entry);
@@ -101,17 +123,22 @@ void Server::Impl::join_gang(JobEntry& entry, const wire::Register& wish) {
   entry.stop_at = std::max(entry.stop_at, bounded(*wish.stop_at));
   if (!std::exchange(entry.has_row, true)) {
     const std::uint64_t until = entry.held_term > Term{0} ? entry.stop_at : 0;
+    entry.row_until = until;
+    const std::string trouble = arbiter_ ? arbiter_->trouble() : "";
     entry.conductor->set_row(
-        entry.id, sched::GangRow{until, fmt::format("waits with its gang {}", wish.of.gang)});
+        entry.id, sched::GangRow{until, fmt::format("waits with its gang {}{}", wish.of.gang,
+                                                    trouble.empty() ? "" : ": " + trouble)});
   }
-  gang_rows_->report(report_of(entry), monotonic_now());
+  report_rank(entry, monotonic_now());
 }
 
 void Server::Impl::leave_gang(JobEntry& entry) {
   entry.has_row = false;
+  entry.row_until.reset();
   entry.stop_at = 0;
   if (!std::exchange(entry.is_rank, false)) return;
-  gang_rows_->forget(entry.id);
+  if (arbiter_) arbiter_->side().forget(entry.id);
+  if (gang_rows_) gang_rows_->forget(entry.id);
   settle_gangs_soon();
 }
 
@@ -157,34 +184,64 @@ host::RankReport Server::Impl::report_of(const JobEntry& entry) const {
   return report;
 }
 
+void Server::Impl::report_rank(const JobEntry& entry, Nanos now) {
+  if (arbiter_) arbiter_->side().report(report_of(entry), entry.address.rank);
+  if (gang_rows_) gang_rows_->report(report_of(entry), now);
+}
+
+// And how many single jobs there are beside them.
+void Server::Impl::report_ranks(Nanos now) {
+  for (const auto& [id, entry] : jobs_.entries())
+    if (entry.is_rank) report_rank(entry, now);
+  for (std::size_t i = 0; i < machines_.size(); ++i) {
+    const sched::Singles singles = machines_[i].conductor->coordinator().singles(now);
+    if (arbiter_) arbiter_->side().note_singles(i, singles);
+    if (gang_rows_) gang_rows_->note_singles(i, singles);
+  }
+}
+
 void Server::Impl::settle_gangs() {
   are_gangs_due_ = false;
   const Nanos now = monotonic_now();
-  for (const auto& [id, entry] : jobs_.entries()) {
-    if (entry.is_rank) gang_rows_->report(report_of(entry), now);
-  }
-  for (std::size_t i = 0; i < machines_.size(); ++i)
-    gang_rows_->note_singles(i, machines_[i].conductor->coordinator().singles(now));
+  report_ranks(now);
+  if (arbiter_) return arbiter_->tell();
   host::RowOrders orders = gang_rows_->settle(now);
   for (const std::string& said : orders.said)
     log::debug("{}", said);
-  for (const host::RankOrder& order : orders.ranks) {
+  carry_out(std::move(orders.ranks));
+  if (orders.look_at.has_value()) {
+    gang_timer_.set_at(*orders.look_at);
+  } else {
+    gang_timer_.cancel();
+  }
+}
+
+void Server::Impl::carry_out(std::vector<host::RankOrder> orders) {
+  for (const host::RankOrder& order : orders) {
     JobEntry* const entry = jobs_.find(order.job);
     if (entry == nullptr || order.is_free) continue;
     entry->stop_at = order.stop_at;
     if (entry->registration) entry->registration->set_stop_at(order.stop_at);
   }
-  for (host::RankOrder& order : orders.ranks) {
-    const JobEntry* const entry = jobs_.find(order.job);
+  for (host::RankOrder& order : orders) {
+    JobEntry* const entry = jobs_.find(order.job);
     if (entry == nullptr) continue;
     std::optional<sched::GangRow> row;
     if (!order.is_free) row = {order.is_open ? order.stop_at : 0, std::move(order.why)};
+    entry->row_until = row ? std::optional(row->until) : std::nullopt;
     entry->conductor->set_row(order.job, std::move(row));
   }
-  if (orders.look_at.has_value()) {
-    gang_timer_.set_at(*orders.look_at);
-  } else {
-    gang_timer_.cancel();
+}
+
+// The arbiter is here again, or is not here any more. A rank keeps the end of its row, and what it
+// waits for is said. Ranks on one device that are all here need no arbiter, and go on.
+void Server::Impl::note_arbiter() {
+  if (arbiter_->is_here()) return;
+  for (const auto& [id, entry] : jobs_.entries()) {
+    if (!entry.is_rank || !entry.row_until.has_value()) continue;
+    entry.conductor->set_row(
+        id, sched::GangRow{*entry.row_until, fmt::format("waits with its gang {}: {}",
+                                                         entry.address.gang, arbiter_->trouble())});
   }
 }
 

@@ -17,6 +17,7 @@
 #include "csrc/base/status.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"
+#include "csrc/daemon/arbiter/arbiter_link.h"
 #include "csrc/daemon/config/options.h"
 #include "csrc/daemon/files/account_writer.h"
 #include "csrc/daemon/files/profile_store.h"
@@ -79,9 +80,14 @@ class Server::Impl {
   void join_gang(JobEntry& entry, const wire::Register& wish);
   void leave_gang(JobEntry& entry);
   [[nodiscard]] std::vector<JobId> on_each_device(JobId job) const;
+  [[nodiscard]] bool has_rows() const { return gang_rows_.has_value() || arbiter_.has_value(); }
   [[nodiscard]] host::RankReport report_of(const JobEntry& entry) const;
+  void report_rank(const JobEntry& entry, Nanos now);
+  void report_ranks(Nanos now);
   void settle_gangs_soon();
   void settle_gangs();
+  void carry_out(std::vector<host::RankOrder> orders);
+  void note_arbiter();
 
   // server_sessions.cpp
   void admit(UniqueFd socket);
@@ -145,10 +151,13 @@ class Server::Impl {
   SuspensionWatch suspension_watch_;                  // after jobs_, which it uses
   ExpectedJobs expected_;
   ProfileStore profile_store_;
-  std::optional<AccountWriter> accounts_;    // nothing: none are kept
-  std::vector<DeviceMachine> machines_;      // at least one; after jobs_, which they use
-  std::optional<host::GangRows> gang_rows_;  // nothing: there is one device
-  bool are_gangs_due_ = false;               // settle_gangs() comes in a later turn of the loop
+  std::optional<AccountWriter> accounts_;  // nothing: none are kept
+  std::vector<DeviceMachine> machines_;    // at least one; after jobs_, which they use
+  // Who gives rows to gangs: the arbiter if there is one, and this process if it has several
+  // devices. With one device and no arbiter neither is there.
+  std::optional<host::GangRows> gang_rows_;
+  std::optional<ArbiterLink> arbiter_;
+  bool are_gangs_due_ = false;  // settle_gangs() comes in a later turn of the loop
   Surroundings surroundings_;
   ipc::EventLoop::Timer gang_timer_;
   ipc::EventLoop::Timer visitor_timer_;

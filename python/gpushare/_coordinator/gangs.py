@@ -1,10 +1,10 @@
-"""Gangs: the ranks of a distributed program, which one coordinator lets run together.
+"""Gangs: the ranks of a distributed program, which run together.
 
 Inside an iteration a rank waits for the others. If they took turns with each other, all of them
-would wait. So all of them need the same coordinator, on one of its devices or on several. What
-ranks have in common is the store of torch.distributed's default group: the first that comes writes
-the gang's name there. Workers of torch.distributed.rpc have no such group. What they have in common
-is the address where they have met.
+would wait. So all of them need the same coordinator, on one of its devices or on several, or
+coordinators with the same arbiter. What ranks have in common is the store of torch.distributed's
+default group: the first that comes writes the gang's name there. Workers of torch.distributed.rpc
+have no such group. What they have in common is the address where they have met.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def is_distributed() -> bool:
 
 
 def options(name: str, device: str) -> dict[str, Any]:
-    """Returns gang, rank and ranks, as ``_C.register_job`` takes them.
+    """Returns gang, rank, ranks and arbiter, as ``_C.register_job`` takes them.
 
     Args:
         name: The gang that was asked for, which is believed; "": that of torch.distributed's ranks,
@@ -44,13 +44,19 @@ def options(name: str, device: str) -> dict[str, Any]:
         GpushareError: The ranks have no coordinator in common, or cannot be asked.
     """
     if not is_distributed():
-        return {"gang": name or _gang_of_rpc(device), "rank": 0, "ranks": 1}
+        return {"gang": name or _gang_of_rpc(device), "rank": 0, "ranks": 1, "arbiter": ""}
     import torch.distributed as dist
 
     rank, ranks = dist.get_rank(), dist.get_world_size()
+    arbiter = _arbiter()
     place = f"{socket.gethostname()} {_coordinator_of(device)}"
     try:
-        is_here = bool(name) or (not _has_own_device(device) and _agree("place", place) == place)
+        if arbiter:
+            # A rank without it proposes its own place. So all have the arbiter, or are told.
+            is_here = bool(name) or _agree("place", arbiter) == arbiter
+        else:
+            may_be_here = not _has_own_device(device)
+            is_here = bool(name) or (may_be_here and _agree("place", place) == place)
         gang = name or _agree("gang", f"ranks-{secrets.token_hex(4)}")
     # Each backend and store of torch's has errors of its own; all of them mean the same here.
     except Exception as error:
@@ -62,10 +68,17 @@ def options(name: str, device: str) -> dict[str, Any]:
     if not is_here:
         raise GpushareError(
             f"this is rank {rank} of {ranks} of a program on several devices or hosts without a "
-            "coordinator in common, whose ranks wait for each other: gpushare gives no turns to "
-            "those yet. On one host, GPUSHARE_SOCKET can name one coordinator of all devices"
+            "coordinator in common, whose ranks wait for each other, so it gets no turns. On one "
+            "host, GPUSHARE_SOCKET can name one coordinator of all devices. Over hosts, "
+            "GPUSHARE_ARBITER names one arbiter, with the same text for all ranks"
         )
-    return {"gang": gang, "rank": rank, "ranks": ranks}
+    return {"gang": gang, "rank": rank, "ranks": ranks, "arbiter": arbiter}
+
+
+def _arbiter() -> str:
+    """Returns where the arbiter of this process's coordinator listens; "": it has none."""
+    address = _native.settings().arbiter
+    return "" if address == "none" else address
 
 
 def _gang_of_rpc(device: str) -> str:

@@ -54,6 +54,10 @@ class Config:
     """The shortest lease."""
     linger_seconds: float | None = None
     """How long the coordinator stays after its last job; infinite for ever."""
+    arbiter: str = ""
+    """Where the arbiter listens that gives rows to gangs over several hosts; "none" or "": none."""
+    arbiter_token_file: str = ""
+    """The file of the secret that the coordinator and its arbiter have in common."""
     lanes: str = ""
     """Whether jobs of one user share memory that is free between iterations: on or off. With off, a
     job shares none of its own, whatever its coordinator does."""

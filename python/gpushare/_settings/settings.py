@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -194,6 +195,26 @@ def _socket(value: Any) -> str:
     return str(value)
 
 
+_ARBITER = re.compile(
+    r"tcp:(?:[^\s:\[\]]{1,253}|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})|unix:/\S{0,98}[^\s/]"
+)
+_MOST_PORT = 65535
+
+
+def _arbiter(value: Any) -> str:
+    found = _ARBITER.fullmatch(value) if isinstance(value, str) else None
+    is_address = found is not None and int(found["port"] or 0) <= _MOST_PORT
+    if value != "none" and not is_address:
+        raise ValueError(value)
+    return str(value)
+
+
+def _absolute(value: Any) -> str:
+    if not isinstance(value, str) or not value.startswith("/") or not value.isprintable():
+        raise ValueError(value)
+    return value
+
+
 def _folder(value: Any) -> str:
     if not isinstance(value, str) or (value and not value.startswith("/")):
         raise ValueError(value)
@@ -236,6 +257,10 @@ SETTINGS: tuple[Setting, ...] = (
             _TIME, "--min-quantum-ms", _ms),
     Setting("linger_seconds", "coordinator.linger", "GPUSHARE_LINGER", _linger,
             f'{_TIME}, or "never"', "--linger-s", _s),
+    Setting("arbiter", "coordinator.arbiter", "GPUSHARE_ARBITER", _arbiter,
+            '"tcp:HOST:PORT", "unix:/PATH", or "none"', "--arbiter-address"),
+    Setting("arbiter_token_file", "coordinator.arbiter_token_file", "GPUSHARE_ARBITER_TOKEN_FILE",
+            _absolute, "an absolute path", "--token-file"),
     Setting("lanes", "coordinator.lanes", "GPUSHARE_LANES", parse_choice("on", "off"), "on, off",
             "--lanes"),
     Setting("transfer_budget_bytes_per_second", "coordinator.transfer_budget",

@@ -172,6 +172,27 @@ TEST_F(ServerDevices, RanksThatCountNoStepsAreRefusedOnTwoDevices) {
   second.expect("refused");
 }
 
+// It would give turns alone, and the rank's program would wait for ever.
+TEST_F(ServerDevices, ARankThatReliesOnAnArbiterIsRefusedWhereThereIsNone) {
+  JobProcess rank([this](JobSide& side) {
+    side.connect(daemon_->socket());
+    wire::Register wish;
+    wish.of = side.hello(Bytes{0}, Term{}, "cpu:0").of;
+    wish.of.gang = "ranks";
+    wish.of.ranks = 2;
+    wish.stop_at = 0;
+    wish.arbiter = "tcp:10.0.0.1:7070";
+    side.send(wish);
+    const std::string reason = side.receive<wire::Refused>().reason;
+    const bool is_told =
+        reason.find("have the arbiter tcp:10.0.0.1:7070 in common") != reason.npos &&
+        reason.find("has none: end it, or start it with") != reason.npos;
+    side.tell(is_told ? "refused" : "another reason");
+    side.wait_for("end");
+  });
+  rank.expect("refused");
+}
+
 // Each rank is told the same step before any of them has a lease, and the next gang's row opens
 // when both have stopped there.
 TEST_F(ServerDevices, TwoGangsTakeTurnsOnTwoDevices) {

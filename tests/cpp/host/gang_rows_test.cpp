@@ -134,6 +134,40 @@ TEST(GangRows, AGangOnOneDeviceNeedsNoRow) {
   EXPECT_TRUE(host.order(1).is_free && host.order(2).is_free);
 }
 
+// It could not be told, and the others would wait for it inside a step.
+TEST(GangRows, ExtendsNoRowWhileNothingIsKnownOfARank) {
+  Host host = one_gang();
+  host.run(1);
+  host.run(2);
+  host.settle();
+  host.change(2, [](RankReport& r) { r.is_known = r.has_lease = false; });
+  host.change(1, [](RankReport& r) { r.steps = 9; });
+  host.settle();
+  EXPECT_EQ(host.order(1).stop_at, 10U);
+}
+
+// A rank of red was lost, and blue got one of red's devices meanwhile.
+TEST(GangRows, AdoptsNoRowBesideAnotherOne) {
+  Host host({.devices = {"cpu:0", "cpu:1", "cpu:2"}, .least_slice = millis(100)});
+  host.see(rank_of(kRed, 1, 0));
+  host.see(rank_of(kRed, 2, 1));
+  host.settle();
+  host.run(1);
+  host.run(2);
+  host.settle();
+  host.change(1, [](RankReport& r) { r.is_known = r.has_lease = false; });
+  host.stop(2, 10);
+  host.see(rank_of(kBlue, 3, 1));
+  host.see(rank_of(kBlue, 4, 2));
+  host.settle();
+  ASSERT_TRUE(host.order(3).is_open);
+  host.change(1, [](RankReport& r) { r.is_known = r.has_lease = true; });
+  host.settle();
+  EXPECT_FALSE(host.order(1).is_open);
+  EXPECT_FALSE(host.order(2).is_open);
+  EXPECT_TRUE(host.order(3).is_open);
+}
+
 TEST(GangRows, ExtendsTheRowOfAGangThatIsAlone) {
   Host host = one_gang();
   host.run(1);

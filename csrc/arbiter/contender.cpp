@@ -1,0 +1,87 @@
+// What a host says of jobs that want its devices, and what the arbiter makes of it.
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "csrc/arbiter/messages.h"
+
+namespace gpushare::arbiter {
+namespace {
+
+// More than any job needs: the order of rows multiplies and adds these up.
+constexpr double kMostToGo = 1e12;
+constexpr double kMostWeight = 1e9;
+
+template <typename Number>
+bool read_number(std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+// Takes what stands before the separator off the text.
+std::string_view take_until(std::string_view& text, char separator) {
+  const std::string_view part = text.substr(0, text.find(separator));
+  text.remove_prefix(std::min(part.size() + 1, text.size()));
+  return part;
+}
+
+}  // namespace
+
+Contender contender_of(const sched::Standing& standing, sched::Setback setback) {
+  return {.priority = standing.priority,
+          .weight = standing.weight,
+          .setback = static_cast<std::uint32_t>(setback),
+          .deadline = standing.deadline,
+          .served = standing.served,
+          .iterations_to_go =
+              static_cast<std::uint64_t>(std::clamp(standing.iterations_to_go, 0.0, kMostToGo)),
+          .iteration = standing.iteration};
+}
+
+sched::Standing standing_of(const Contender& contender, Nanos since) {
+  sched::Standing standing;
+  standing.priority = contender.priority;
+  standing.weight = contender.weight;
+  standing.deadline = contender.deadline;
+  standing.served = contender.served;
+  standing.iterations_to_go = std::min(static_cast<double>(contender.iterations_to_go), kMostToGo);
+  standing.iteration = contender.iteration;
+  standing.registered_at = standing.waiting_since = since;
+  return standing;
+}
+
+sched::Setback setback_of(const Contender& contender) {
+  return static_cast<sched::Setback>(
+      std::min(contender.setback, static_cast<std::uint32_t>(sched::Setback::kBarred)));
+}
+
+std::string weights_text(const std::map<std::uint32_t, double>& weights) {
+  std::string text;
+  std::size_t num = 0;
+  for (const auto& [user, weight] : weights) {
+    if (num++ == kMaxUsers) break;
+    text += fmt::format("{}{}:{:.6g}", text.empty() ? "" : ",", user, weight);
+  }
+  return text;
+}
+
+Result<std::map<std::uint32_t, double>> read_weights(const std::string& text) {
+  std::map<std::uint32_t, double> weights;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    std::string_view pair = take_until(rest, ',');
+    std::uint32_t user = 0;
+    double weight = 0;
+    const bool is_read = read_number(take_until(pair, ':'), user) && read_number(pair, weight);
+    if (!is_read || !(weight > 0 && weight <= kMostWeight) || weights.size() >= kMaxUsers)
+      return fail(StatusCode::kProtocol, "weights of single jobs that are none");
+    weights[user] = weight;
+  }
+  return weights;
+}
+
+}  // namespace gpushare::arbiter

@@ -1,0 +1,97 @@
+// Keeps for each rank what is seen now, and what was said last. The difference is sent.
+#include "csrc/arbiter/host_side.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gpushare::arbiter {
+namespace {
+
+// How they stand, without what changes in each step.
+Contender standing(Contender contender) {
+  contender.served = contender.iteration = Nanos{};
+  contender.iterations_to_go = 0;
+  return contender;
+}
+Singles standing(Singles singles) {
+  singles.contender = standing(singles.contender);
+  return singles;
+}
+Rank standing(Rank rank) {
+  rank.contender = standing(rank.contender);
+  rank.report.steps = 0;
+  rank.report.is_in_gap = false;
+  rank.report.iteration = rank.report.switching = rank.report.gap = Nanos{};
+  return rank;
+}
+
+}  // namespace
+
+void HostSide::report(const host::RankReport& report, std::uint32_t number) {
+  Rank& now = ranks_[report.job].now;
+  now = {.number = number,
+         .report = report,
+         .contender = contender_of(report.standing, report.setback)};
+  now.report.standing = {};
+  now.report.setback = {};
+}
+
+void HostSide::forget(JobId job) {
+  const auto found = ranks_.find(job);
+  if (found == ranks_.end()) return;
+  if (found->second.told.has_value()) gone_.push_back(job);
+  ranks_.erase(found);
+}
+
+void HostSide::note_singles(std::size_t device, const sched::Singles& singles) {
+  Singles& now = singles_[device].now;
+  now = {.device = static_cast<std::uint32_t>(device), .has_lease = singles.has_lease};
+  if (!singles.first.has_value()) return;
+  now.weights = weights_text(singles.weights);
+  now.first = singles.first->id;
+  now.contender = contender_of(*singles.first, singles.setback);
+}
+
+void HostSide::begin() {
+  for (auto& [job, known] : ranks_)
+    known.told.reset();
+  for (auto& [device, known] : singles_)
+    known.told.reset();
+  gone_.clear();
+}
+
+bool HostSide::has_news() const {
+  const auto is_news = [](const auto& each) {
+    const auto& known = each.second;
+    return !known.told.has_value() || standing(*known.told) != standing(known.now);
+  };
+  return !gone_.empty() || std::any_of(ranks_.begin(), ranks_.end(), is_news) ||
+         std::any_of(singles_.begin(), singles_.end(), is_news);
+}
+
+// Who has gone comes first: a rank that follows may be the same process under another number.
+std::vector<HostMessage> HostSide::take_changes() {
+  std::vector<HostMessage> changes;
+  for (const JobId job : std::exchange(gone_, {}))
+    changes.emplace_back(Gone{job});
+  for (auto& [device, known] : singles_) {
+    if (known.told == known.now) continue;
+    changes.emplace_back(known.now);
+    known.told = known.now;
+  }
+  for (auto& [job, known] : ranks_) {
+    if (known.told == known.now) continue;
+    changes.emplace_back(known.now);
+    known.told = known.now;
+  }
+  return changes;
+}
+
+std::optional<host::RankOrder> HostSide::take(const Order& order) {
+  if (order.epoch < seen_epoch_) return std::nullopt;
+  seen_epoch_ = order.epoch;
+  if (!ranks_.contains(order.order.job)) return std::nullopt;
+  return order.order;
+}
+
+}  // namespace gpushare::arbiter

@@ -1,0 +1,59 @@
+// What a host's coordinator tells the arbiter, and which of the arbiter's orders it takes. Pure.
+//
+// How it is used: report(), forget() and note_singles() say what is seen. take_changes() gives the
+// messages that the arbiter has not had yet. begin() says that a connection is new, so that all is
+// said again.
+//
+// An order counts only if its epoch is as high as any that was seen. So a new arbiter's orders end
+// those of the one before, whatever still arrives of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "csrc/arbiter/messages.h"
+#include "csrc/base/units.h"
+#include "csrc/host/gang_rows.h"
+
+namespace gpushare::arbiter {
+
+class HostSide {
+ public:
+  // `number` is that of the rank in its gang.
+  void report(const host::RankReport& report, std::uint32_t number);
+  void forget(JobId job);
+  void note_singles(std::size_t device, const sched::Singles& singles);
+
+  // A new connection: the arbiter knows nothing.
+  void begin();
+  // Whether something has changed for which the arbiter should decide anew. Steps and times alone
+  // are no such change: the arbiter asks for them when it needs them.
+  [[nodiscard]] bool has_news() const;
+  // All that has changed since the last call.
+  std::vector<HostMessage> take_changes();
+  // The order, if it is to be carried out.
+  std::optional<host::RankOrder> take(const Order& order);
+
+  [[nodiscard]] bool empty() const { return ranks_.empty(); }
+  [[nodiscard]] std::uint64_t seen_epoch() const { return seen_epoch_; }
+
+ private:
+  struct Known {
+    Rank now;
+    std::optional<Rank> told;
+  };
+  struct KnownSingles {
+    Singles now;
+    std::optional<Singles> told;
+  };
+
+  std::map<JobId, Known> ranks_;
+  std::map<std::size_t, KnownSingles> singles_;  // by device
+  std::vector<JobId> gone_;                      // that the arbiter has heard of
+  std::uint64_t seen_epoch_ = 0;
+};
+
+}  // namespace gpushare::arbiter

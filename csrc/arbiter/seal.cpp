@@ -1,0 +1,40 @@
+// The key is a digest too, of another text than the proofs are. So what is seen of a proof says
+// nothing of the key.
+#include "csrc/arbiter/seal.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "csrc/base/sha256.h"
+
+namespace gpushare::arbiter {
+namespace {
+
+constexpr std::size_t kDigits = 64;
+
+}  // namespace
+
+Seal::Seal(const std::string& token, const Nonces& nonces, Side from)
+    : key_(proof_of(from == Side::kHost ? "frames of host" : "frames of arbiter", token, nonces)) {}
+
+std::string Seal::digest_of(std::string_view text) const {
+  return to_hex(hmac_sha256(key_, fmt::format("{}:{}", count_, text)));
+}
+
+std::string Seal::close(std::string_view text) {
+  std::string frame = digest_of(text);
+  frame.append(text);
+  ++count_;
+  return frame;
+}
+
+Result<std::string> Seal::open(std::string_view frame) {
+  const std::string_view text = frame.substr(std::min(frame.size(), kDigits));
+  if (!is_equal_in_constant_time(frame.substr(0, kDigits), digest_of(text)))
+    return fail(StatusCode::kProtocol, "a message that was changed on its way, or is none");
+  ++count_;
+  return std::string(text);
+}
+
+}  // namespace gpushare::arbiter

@@ -1,0 +1,27 @@
+// A thread for each look-up, which is rare: once a connection is lost, after a pause.
+#include "csrc/daemon/arbiter/look_up.h"
+
+#include <utility>
+
+#include "csrc/base/process/start_thread.h"
+
+namespace gpushare::daemon {
+
+LookUp::~LookUp() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void LookUp::begin(const ipc::StreamAddress& address,
+                   std::function<void(Result<ipc::StreamAddress>)> on_found) {
+  if (thread_.joinable()) thread_.join();  // it has called back
+  auto thread = start_thread("looking up a host", [this, address, on_found] {
+    loop_.post([on_found, found = ipc::look_up(address)] { on_found(found); });
+  });
+  if (thread) {
+    thread_ = *std::move(thread);
+  } else {
+    loop_.post([on_found, error = thread.error()] { on_found(fail(error)); });
+  }
+}
+
+}  // namespace gpushare::daemon

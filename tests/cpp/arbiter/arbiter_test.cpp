@@ -1,0 +1,395 @@
+// The arbiter's decisions, case by case: hosts and ranks that come, are lost and come back.
+// arbiter_property_test.cpp runs programs at random.
+#include "csrc/arbiter/arbiter.h"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "csrc/arbiter/host_side.h"
+
+namespace gpushare::arbiter {
+namespace {
+
+const host::GangName kRed{1000, "red"};
+const host::GangName kBlue{1000, "blue"};
+
+// A host with one device and its coordinator: what it has said, and what it was told.
+struct Coordinator {
+  PeerId peer;
+  std::string name;
+  std::uint64_t instance = 1;
+  HostSide side = {};
+  std::map<JobId, host::RankReport> ranks = {};
+  std::map<JobId, host::RankOrder> orders = {};
+  bool is_here = true;
+};
+
+class ArbiterTest : public ::testing::Test {
+ protected:
+  Coordinator& add_host(const std::string& name) {
+    Coordinator& host = hosts_[name];
+    host.name = name;
+    connect(host);
+    return host;
+  }
+  void connect(Coordinator& host) {
+    host.peer = PeerId{++last_peer_};
+    host.is_here = true;
+    host.side.begin();
+    const auto joined = arbiter_.join(host.peer,
+                                      {.host = host.name,
+                                       .place = "/sock",
+                                       .instance = host.instance,
+                                       .devices = "cpu",
+                                       .seen_epoch = host.side.seen_epoch()},
+                                      now_);
+    ASSERT_TRUE(joined.has_value()) << joined.error().message();
+    tell(host);
+  }
+  void cut(Coordinator& host) {
+    host.is_here = false;
+    arbiter_.leave(host.peer, now_);
+  }
+  // A rank that wants a lease.
+  void add_rank(Coordinator& host,
+                const host::GangName& gang,
+                std::uint64_t job,
+                std::uint32_t number) {
+    host::RankReport report{
+        .gang = gang, .job = JobId{job}, .ranks = 2, .wants = true, .iteration = millis(10)};
+    numbers_[{host.name, JobId{job}}] = number;
+    see(host, report);
+  }
+  void see(Coordinator& host, const host::RankReport& report) {
+    host.ranks[report.job] = report;
+    host.side.report(report, numbers_.at({host.name, report.job}));
+    if (host.is_here) tell(host);
+  }
+  template <typename Change>
+  void change(Coordinator& host, std::uint64_t job, const Change& with) {
+    host::RankReport report = host.ranks.at(JobId{job});
+    with(report);
+    see(host, report);
+  }
+  void run(Coordinator& host, std::uint64_t job) {
+    change(host, job, [](host::RankReport& r) { r.has_lease = !(r.wants = false); });
+  }
+  void stop(Coordinator& host, std::uint64_t job, std::uint64_t steps) {
+    change(host, job, [steps](host::RankReport& r) {
+      r.has_lease = false;
+      r.wants = true;
+      r.steps = steps;
+    });
+  }
+  void tell(Coordinator& host) {
+    for (const HostMessage& message : host.side.take_changes()) {
+      const Status status = arbiter_.hear(host.peer, message, now_);
+      ASSERT_TRUE(status.ok()) << status.message();
+    }
+  }
+  // Steps until nothing is to be done at this time. Each host that is here answers at once.
+  void settle() {
+    for (bool is_busy = true; is_busy; now_ += millis(2)) {
+      Ready ready = arbiter_.step(now_);
+      is_busy = !ready.messages.empty() || (ready.look_at && *ready.look_at <= now_ + millis(2));
+      for (auto& [peer, message] : ready.messages)
+        deliver(peer, message);
+      for (auto& [peer, why] : ready.close)
+        closed_.push_back(why);
+      arbiter_.check_invariants();
+    }
+  }
+  void deliver(PeerId peer, const ArbiterMessage& message) {
+    for (auto& [name, host] : hosts_) {
+      if (host.peer != peer || !host.is_here || !answers_) continue;
+      if (const auto* look = std::get_if<Look>(&message)) {
+        tell(host);
+        ASSERT_TRUE(arbiter_.hear(peer, Looked{look->round}, now_).ok());
+      } else if (const auto* order = std::get_if<Order>(&message)) {
+        if (auto taken = host.side.take(*order)) host.orders[taken->job] = *taken;
+      }
+    }
+  }
+  static const host::RankOrder& order(Coordinator& host, std::uint64_t job) {
+    return host.orders.at(JobId{job});
+  }
+  void start_arbiter(std::uint64_t epoch) {
+    arbiter_ = Arbiter({.least_slice = millis(100)}, epoch);
+    for (auto& [name, host] : hosts_)
+      host.is_here = false;
+  }
+
+  Nanos now_ = seconds(1);
+  Arbiter arbiter_{{.least_slice = millis(100)}, 100};
+  std::map<std::string, Coordinator> hosts_;
+  std::map<std::pair<std::string, JobId>, std::uint32_t> numbers_;
+  std::uint64_t last_peer_ = 0;
+  bool answers_ = true;
+  std::vector<std::string> closed_;
+};
+
+// Both hosts number their jobs from 1.
+TEST_F(ArbiterTest, RowsOfTwoHostsFollowEachOther) {
+  Coordinator& a = add_host("a");
+  Coordinator& b = add_host("b");
+  add_rank(a, kRed, 1, 0);
+  add_rank(b, kRed, 1, 1);
+  add_rank(a, kBlue, 2, 0);
+  add_rank(b, kBlue, 2, 1);
+  settle();
+  ASSERT_TRUE(order(a, 1).is_open);
+  ASSERT_TRUE(order(b, 1).is_open);
+  EXPECT_FALSE(order(a, 2).is_open);
+  EXPECT_FALSE(order(b, 2).is_open);
+  EXPECT_EQ(order(a, 2).why, "waits with its gang blue for the row of gang red on a/cpu");
+  const std::uint64_t end = order(a, 1).stop_at;
+  EXPECT_EQ(order(b, 1).stop_at, end);
+  run(a, 1);
+  run(b, 1);
+  settle();
+  stop(a, 1, end);
+  settle();
+  EXPECT_FALSE(order(a, 2).is_open) << "a rank of the row before has a lease still";
+  stop(b, 1, end);
+  settle();
+  EXPECT_TRUE(order(a, 2).is_open);
+  EXPECT_TRUE(order(b, 2).is_open);
+  EXPECT_FALSE(order(a, 1).is_open);
+}
+
+TEST_F(ArbiterTest, AGangOnOneDeviceNeedsNoRow) {
+  Coordinator& a = add_host("a");
+  add_rank(a, kRed, 1, 0);
+  add_rank(a, kRed, 2, 1);
+  settle();
+  EXPECT_TRUE(order(a, 1).is_free);
+  EXPECT_TRUE(order(a, 2).is_free);
+}
+
+// Orders rest on what all hosts say now, not on what one of them said before.
+TEST_F(ArbiterTest, DecidesWhenAllHostsHaveAnswered) {
+  Coordinator& a = add_host("a");
+  Coordinator& b = add_host("b");
+  settle();
+  answers_ = false;
+  add_rank(a, kRed, 1, 0);
+  add_rank(b, kRed, 1, 1);
+  settle();
+  EXPECT_TRUE(a.orders.empty());
+  answers_ = true;
+  for (Coordinator* host : {&a, &b})
+    for (std::uint64_t round = 1; round < 100; ++round)
+      ASSERT_TRUE(arbiter_.hear(host->peer, Looked{round}, now_).ok());
+  settle();
+  EXPECT_TRUE(order(a, 1).is_open);
+}
+
+TEST_F(ArbiterTest, AHostThatDoesNotAnswerIsLeftAndTheOthersGoOn) {
+  Coordinator& a = add_host("a");
+  Coordinator& b = add_host("b");
+  Coordinator& c = add_host("c");
+  add_rank(a, kRed, 1, 0);
+  add_rank(b, kRed, 1, 1);
+  settle();
+  run(a, 1);
+  run(b, 1);
+  settle();
+  answers_ = false;
+  add_rank(b, kBlue, 2, 0);
+  add_rank(c, kBlue, 2, 1);
+  stop(b, 1, order(b, 1).stop_at);
+  settle();
+  EXPECT_FALSE(c.orders.contains(JobId{2})) << "host a has not said how its rank stands";
+  now_ += seconds(3);
+  answers_ = true;
+  a.is_here = false;
+  for (Coordinator* host : {&b, &c})
+    for (std::uint64_t round = 1; round < 100; ++round)
+      ASSERT_TRUE(arbiter_.hear(host->peer, Looked{round}, now_).ok());
+  settle();
+  EXPECT_EQ(closed_, std::vector<std::string>{"it does not answer"});
+  // Red's row ends without its lost rank, which ends its lease by itself.
+  EXPECT_TRUE(order(b, 2).is_open);
+  EXPECT_TRUE(order(c, 2).is_open);
+  EXPECT_EQ(order(b, 1).why, "waits with its gang red for a rank to come back");
+}
+
+TEST_F(ArbiterTest, NoRowOpensForAGangWithALostRankUntilItIsForgotten) {
+  Coordinator& a = add_host("a");
+  Coordinator& b = add_host("b");
+  add_rank(a, kRed, 1, 0);
+  add_rank(b, kRed, 1, 1);
+  settle();
+  const std::uint64_t end = order(a, 1).stop_at;
+  run(a, 1);
+  run(b, 1);
+  settle();
+  cut(b);
+  stop(a, 1, end);
+  settle();
+  EXPECT_FALSE(order(a, 1).is_open);
+  EXPECT_FALSE(order(a, 1).is_free);
+  now_ += seconds(31);
+  settle();
+  EXPECT_TRUE(order(a, 1).is_free) << "the rest is on one device";
+  EXPECT_EQ(arbiter_.num_ranks(), 1U);
+  EXPECT_EQ(arbiter_.num_hosts(), 1U);
+}
+
+TEST_F(ArbiterTest, AConnectionThatIsLostChangesNothingForARowThatGoesOn) {
+  Coordinator& a = add_host("a");
+  Coordinator& b = add_host("b");
+  add_rank(a, kRed, 1, 0);
+  add_rank(b, kRed, 1, 1);
+  settle();
+  run(a, 1);
+  run(b, 1);
+  settle();
+  cut(b);
+  settle();
+  b.orders.clear();
+  connect(b);
+  settle();
+  EXPECT_TRUE(order(b, 1).is_open) << "it is told again what it was told before";
+  EXPECT_EQ(order(b, 1).stop_at, order(a, 1).stop_at);
+  EXPECT_EQ(arbiter_.num_ranks(), 2U);
+}
+
+TEST_F(ArbiterTest, ARankThatEndedWhileItsHostWasAwayIsForgotten) {
+  Coordinator& a = add_host("a");
+  Coordinator& b = add_host("b");
+  add_rank(a, kRed, 1, 0);
+  add_rank(b, kRed, 1, 1);
+  settle();
+  cut(b);
+  b.side.forget(JobId{1});
+  b.ranks.clear();
+  settle();
+  connect(b);
+  settle();
+  EXPECT_EQ(arbiter_.num_ranks(), 1U);
+}
+
+// The new coordinator of a host numbers its jobs anew. The process is the same rank.
+TEST_F(ArbiterTest, ARankIsTheSameAtItsHostsNextCoordinator) {
+  Coordinator& a = add_host("a");
+  Coordinator& b = add_host("b");
+  add_rank(a, kRed, 1, 0);
+  add_rank(b, kRed, 1, 1);
+  add_rank(b, kBlue, 2, 0);
+  settle();
+  const std::uint64_t end = order(b, 1).stop_at;
+  run(a, 1);
+  run(b, 1);
+  settle();
+  cut(b);
+  settle();
+  b.instance = 2;
+  b.side = HostSide();
+  b.ranks.clear();
+  b.orders.clear();
+  connect(b);
+  settle();
+  // Blue's rank comes first, and gets the number that red's had.
+  add_rank(b, kBlue, 1, 0);
+  settle();
+  EXPECT_FALSE(order(b, 1).is_open);
+  numbers_[{"b", JobId{2}}] = 1;
+  see(b, {.gang = kRed,
+          .job = JobId{2},
+          .ranks = 2,
+          .steps = 2,
+          .stop_at = end,
+          .has_lease = true,
+          .iteration = millis(10)});
+  settle();
+  EXPECT_TRUE(order(b, 2).is_open);
+  EXPECT_EQ(order(b, 2).stop_at, order(a, 1).stop_at);
+  EXPECT_EQ(arbiter_.num_ranks(), 3U);
+}
+
+// What the ranks were told by the arbiter before was agreed on.
+TEST_F(ArbiterTest, ANewArbiterAdoptsRowsUnderAHigherEpoch) {
+  Coordinator& a = add_host("a");
+  Coordinator& b = add_host("b");
+  add_rank(a, kRed, 1, 0);
+  add_rank(b, kRed, 1, 1);
+  settle();
+  run(a, 1);
+  run(b, 1);
+  settle();
+  const std::uint64_t end = order(a, 1).stop_at;
+  for (Coordinator* host : {&a, &b})
+    change(*host, 1, [end](host::RankReport& r) { r.stop_at = end; });
+  change(a, 1, [end](host::RankReport& r) { r.stop_at = end + 5; });
+  settle();
+  start_arbiter(7);  // a clock that went back
+  connect(a);
+  connect(b);
+  EXPECT_GT(arbiter_.epoch(), 100U);
+  settle();
+  EXPECT_GE(order(a, 1).stop_at, end + 5) << "the largest that any of them knows";
+  EXPECT_EQ(order(b, 1).stop_at, order(a, 1).stop_at);
+  const Order stale{.epoch = 100, .order = {.job = JobId{1}, .is_open = true, .stop_at = 1000}};
+  EXPECT_FALSE(a.side.take(stale).has_value());
+}
+
+TEST_F(ArbiterTest, TheNewestConnectionOfAHostCounts) {
+  Coordinator& a = add_host("a");
+  settle();
+  const PeerId before = a.peer;
+  connect(a);
+  settle();
+  EXPECT_EQ(closed_, std::vector<std::string>{"its host has connected anew"});
+  EXPECT_EQ(arbiter_.hear(before, Gone{JobId{1}}, now_).code(), StatusCode::kUnavailable)
+      << "what was on its way from there";
+  EXPECT_EQ(arbiter_.num_hosts(), 1U);
+}
+
+TEST_F(ArbiterTest, WhatAPeerMayNotSayIsRefused) {
+  Coordinator& a = add_host("a");
+  const auto hear = [&](const HostMessage& message) {
+    return arbiter_.hear(a.peer, message, now_).code();
+  };
+  host::RankReport report{.gang = kRed, .job = JobId{1}, .ranks = 2};
+  report.device = 1;
+  EXPECT_EQ(hear(Rank{.report = report}), StatusCode::kProtocol) << "it has one device";
+  EXPECT_EQ(hear(Singles{.device = 1}), StatusCode::kProtocol);
+  report = {.gang = {1000, ""}, .job = JobId{1}};
+  EXPECT_EQ(hear(Rank{.report = report}), StatusCode::kProtocol) << "a rank of no gang";
+  EXPECT_EQ(hear(Join{}), StatusCode::kProtocol);
+  EXPECT_EQ(hear(Gone{JobId{77}}), StatusCode::kOk) << "it may be forgotten already";
+  for (const char* devices : {"", "cpu,", "gpu", "cpu,cpu:0x1"}) {
+    const auto joined = arbiter_.join(PeerId{99}, {.host = "x", .devices = devices}, now_);
+    EXPECT_FALSE(joined.has_value()) << devices;
+  }
+  const auto joined =
+      arbiter_.join(PeerId{99}, {.host = "x", .devices = "cpu", .seen_epoch = ~0ULL}, now_);
+  EXPECT_FALSE(joined.has_value()) << "the next epoch would be 0";
+  std::string many = "cpu:0";
+  for (int i = 1; i <= 64; ++i)
+    many += ",cpu:" + std::to_string(i);
+  EXPECT_FALSE(arbiter_.join(PeerId{99}, {.host = "x", .devices = many}, now_).has_value());
+  EXPECT_EQ(arbiter_.num_hosts(), 1U);
+  arbiter_.check_invariants();
+}
+
+TEST_F(ArbiterTest, AHostHasABoundedNumberOfRanks) {
+  Coordinator& a = add_host("a");
+  Status status;
+  std::uint64_t job = 0;
+  while (status.ok() && job < 5000) {
+    host::RankReport report{.gang = {1000, std::to_string(job)}, .job = JobId{++job}, .ranks = 2};
+    status = arbiter_.hear(a.peer, Rank{.report = report}, now_);
+  }
+  EXPECT_EQ(job, kMaxRanksOfHost + 1);
+  EXPECT_EQ(status.code(), StatusCode::kProtocol);
+}
+
+}  // namespace
+}  // namespace gpushare::arbiter

@@ -1,0 +1,86 @@
+"""Arbiters of the tests: real processes, with a token of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import signal
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+
+from benchmarks.processes import ROOT
+
+PROGRAM = ROOT / "python" / "gpushare" / "bin" / "gpushared"
+PATIENCE_SECONDS = 20.0
+
+
+class ArbiterProcess:
+    """One `gpushared --arbiter`, as a context manager that leaves no process behind."""
+
+    def __init__(
+        self, folder: Path, *, listen: str = "127.0.0.1", wrapper: tuple[str, ...] = ()
+    ) -> None:
+        """Starts it. `wrapper`: a command that runs another, such as in a network namespace."""
+        self.folder = folder
+        self.token_file = folder / "token"
+        self._wrapper = wrapper
+        self.write_token(secrets.token_hex(16))
+        self._log = folder / "arbiter.log"
+        self._listen = f"tcp:{listen}:0"
+        self.start()
+
+    def write_token(self, token: str) -> None:
+        """For this process when it starts, and for hosts that read this file."""
+        self.token_file.touch(mode=0o600)
+        self.token_file.write_text(token)
+
+    def start(self) -> None:
+        """Starts it, at the address that it had before, and returns once it listens."""
+        self._log.write_text("")
+        command = [*self._wrapper, str(PROGRAM), "--arbiter", "--listen", self._listen]
+        command += ["--token-file", str(self.token_file), "--log-file", str(self._log)]
+        command += ["--log-level", "debug"]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not (found := re.search(r"listens at (tcp:\S+),", self.log())):
+            if self.process.poll() is not None or time.monotonic() > end:
+                assert self.process.stderr is not None
+                raise RuntimeError(f"no arbiter: {self.process.stderr.read()}{self.log()}")
+            time.sleep(0.01)
+        self._listen = self.address = found.group(1)
+
+    def kill(self) -> None:
+        """Ends it at once, without a word to anybody."""
+        os.kill(self.process.pid, signal.SIGKILL)
+        self._reap()
+
+    def log(self) -> str:
+        """What it has logged since it was started."""
+        return self._log.read_text(errors="replace")
+
+    def settings(self) -> dict[str, str]:
+        """The settings of a coordinator that has this arbiter."""
+        return {"arbiter": self.address, "arbiter_token_file": str(self.token_file)}
+
+    def _reap(self) -> None:
+        self.process.wait(PATIENCE_SECONDS)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
+    def __enter__(self) -> ArbiterProcess:
+        """It runs already."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Ends it, if it lives."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        self._reap()
