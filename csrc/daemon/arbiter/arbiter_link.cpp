@@ -146,7 +146,6 @@ Status ArbiterLink::join(const ArbiterMessage& message) {
   in_.emplace(token_, nonces_, arbiter::Seal::Side::kArbiter);
   out_.emplace(token_, nonces_, arbiter::Seal::Side::kHost);
   stage_ = Stage::kHere;
-  pause_ = kFirstPause;
   log::info("the arbiter at {} is here", options_.arbiter);
   side_.begin();
   GS_RETURN_IF_ERROR(send(arbiter::Join{.version = daemon_version(),
@@ -161,6 +160,7 @@ Status ArbiterLink::join(const ArbiterMessage& message) {
 
 Status ArbiterLink::handle_here(const ArbiterMessage& message,
                                 std::vector<host::RankOrder>& orders) {
+  pause_ = kFirstPause;  // it has taken the Join
   if (const auto* order = std::get_if<arbiter::Order>(&message)) {
     if (auto taken = side_.take(*order)) orders.push_back(*std::move(taken));
     return {};

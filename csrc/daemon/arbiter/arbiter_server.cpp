@@ -46,14 +46,6 @@ constexpr std::size_t kMostWaiting = std::size_t{4} << 20;
 constexpr Nanos kLookAfter = millis(20);
 constexpr Nanos kListenPause = millis(100);
 
-host::RowOptions row_options(const DaemonOptions& options) {
-  return {.least_slice = options.coordinator.min_quantum,
-          .most_slice = options.coordinator.max_wait,
-          .switch_loss = options.coordinator.switch_loss,
-          .policy = options.coordinator.policy,
-          .class_floor = options.coordinator.class_floor};
-}
-
 // Higher than that of an arbiter before, as far as the wall clock has not gone back. Hosts say in
 // their Join if it has.
 std::uint64_t epoch_of_now() { return static_cast<std::uint64_t>(unix_now_ns()); }

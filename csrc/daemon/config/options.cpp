@@ -236,6 +236,14 @@ std::uint32_t default_pack_lanes(const DaemonOptions& options) {
   return std::clamp(std::thread::hardware_concurrency(), 2U, sched::kMaxLanes);
 }
 
+host::RowOptions row_options(const DaemonOptions& options) {
+  return {.least_slice = options.coordinator.min_quantum,
+          .most_slice = options.coordinator.max_wait,
+          .switch_loss = options.coordinator.switch_loss,
+          .policy = options.coordinator.policy,
+          .class_floor = options.coordinator.class_floor};
+}
+
 // The host tier is given out in pieces, so the rest of a piece is left away. Without a folder for
 // files everything is RAM. The machines of several devices know nothing of each other, so each may
 // use an equal part.

@@ -52,11 +52,7 @@ void Server::Impl::begin_gangs() {
                                .on_changed = [this] { note_arbiter(); }});
     arbiter_->begin();
   } else if (machines_.size() > 1) {
-    host::RowOptions options{.least_slice = options_.coordinator.min_quantum,
-                             .most_slice = options_.coordinator.max_wait,
-                             .switch_loss = options_.coordinator.switch_loss,
-                             .policy = options_.coordinator.policy,
-                             .class_floor = options_.coordinator.class_floor};
+    host::RowOptions options = row_options(options_);
     for (const DeviceMachine& machine : machines_)
       options.devices.push_back(machine.name);
     gang_rows_.emplace(std::move(options));
