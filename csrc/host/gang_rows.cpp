@@ -34,17 +34,24 @@ constexpr Nanos kComingTogether = millis(200);
 constexpr Nanos kMostComing = seconds(5);
 // How long the first ranks of a program wait for those that were never here.
 constexpr Nanos kMissing = seconds(10);
-// A row is looked at after so many steps at the latest, however many it has.
-constexpr std::uint64_t kMostAhead = 1000;
+// A row is looked at after so many steps at the latest, however many it has: their times are
+// summed.
+constexpr std::uint64_t kMostAhead = 100'000;
 // How often an open row is looked at, at most.
 constexpr Nanos kLook = millis(10);
 
 template <typename Ranks>
-std::set<std::size_t> devices_of(const Ranks& ranks) {
+std::vector<std::size_t> devices_of(const Ranks& ranks) {
   std::set<std::size_t> devices;
   for (const auto& [job, rank] : ranks)
     devices.insert(rank.seen.device);
-  return devices;
+  return {devices.begin(), devices.end()};
+}
+
+// What of a rank decides whether its gang may have a row.
+auto placing(const RankReport& of) {
+  return std::tuple(of.device, of.ranks, of.wants, of.has_lease, of.is_known, of.is_held_back,
+                    of.remaining);
 }
 
 }  // namespace
@@ -57,7 +64,9 @@ std::uint64_t GangRows::Rank::steps() const {
 GangRows::GangRows(RowOptions options)
     : options_(std::move(options)),
       singles_(options_.devices.size()),
-      singles_until_(options_.devices.size()) {}
+      singles_until_(options_.devices.size()),
+      first_single_(options_.devices.size()),
+      wanting_(options_.devices.size()) {}
 
 // A rank that comes to a gang with an open row joins it. One that changes its gang leaves the
 // other.
@@ -72,7 +81,8 @@ void GangRows::report(const RankReport& report, Nanos now) {
     gang.place = ++places_;
     gang.since = gang.moved_at = now;
   }
-  Rank& rank = gang.ranks[report.job];
+  const auto [place, is_new_rank] = gang.ranks.try_emplace(report.job);
+  Rank& rank = place->second;
   if (report.wants && !rank.seen.wants) rank.wants_since = now;
   const auto standing = [](const RankReport& of) {
     return std::tuple(of.steps, of.wants, of.has_lease, of.is_known);
@@ -81,8 +91,15 @@ void GangRows::report(const RankReport& report, Nanos now) {
   // It comes to a row that was agreed on with a coordinator before, and may know a later end.
   const bool is_first = report.is_known && !rank.is_told;
   if (is_first && gang.state == State::kOpen) gang.stop_at = std::max(gang.stop_at, report.stop_at);
+  const bool is_news = is_new_rank || placing(rank.seen) != placing(report);
   rank.seen = report;
+  if (is_news) note_news(gang);
   gang.was_complete = gang.was_complete || gang.ranks.size() >= report.ranks;
+}
+
+void GangRows::note_news(Gang& gang) {
+  gang.devices = devices_of(gang.ranks);
+  gang.has_news = is_line_new_ = true;
 }
 
 // The rest of a gang with an open row cannot make the steps that were agreed on.
@@ -92,16 +109,36 @@ void GangRows::forget(JobId job) {
   const auto gang = gangs_.find(found->second);
   gang->second.ranks.erase(job);
   if (gang->second.state == State::kOpen) gang->second.state = State::kClosing;
+  note_news(gang->second);
   if (gang->second.ranks.empty()) gangs_.erase(gang);
   gang_of_.erase(found);
 }
 
-void GangRows::note_singles(std::size_t device, std::size_t num) { singles_.at(device) = num; }
+void GangRows::set_by_service(bool is_by_service) {
+  if (std::exchange(options_.is_by_service, is_by_service) == is_by_service) return;
+  is_line_new_ = true;
+  for (auto& [name, gang] : gangs_)
+    gang.is_first = false;
+}
 
+// While the first single job runs it has less and less to go, which lets no gang open a row.
+void GangRows::note_singles(std::size_t device, std::size_t num, std::optional<double> first) {
+  const std::optional<double> before = std::exchange(first_single_.at(device), first);
+  const bool is_other =
+      before.has_value() != first.has_value() || (first.has_value() && *first > *before);
+  const bool is_new = std::exchange(singles_.at(device), num) != num;
+  is_line_new_ = is_line_new_ || is_new || (options_.is_by_service && is_other);
+}
+
+// What is skipped would come out as it did the last time.
 RowOrders GangRows::settle(Nanos now) {
   RowOrders orders;
   for (auto& [name, gang] : gangs_) {
-    if (gang.state == State::kWaiting || gang.state == State::kUnknown) adopt(gang, now);
+    const bool is_running = gang.state == State::kOpen || gang.state == State::kClosing;
+    if (gang.has_news && !is_running) adopt(gang, now);
+  }
+  if (is_line_new_) count_wanting();
+  for (auto& [name, gang] : gangs_) {
     if (gang.state == State::kOpen || gang.state == State::kClosing)
       settle_running(name, gang, now, orders);
   }
@@ -126,12 +163,23 @@ void GangRows::settle_running(const GangName& name, Gang& gang, Nanos now, RowOr
 }
 
 void GangRows::settle_waiting(Nanos now, RowOrders& orders) {
+  if (is_line_new_ || (line_due_.has_value() && now >= *line_due_)) {
+    is_line_new_ = false;
+    RowOrders found;
+    options_.is_by_service ? settle_by_service(now, found) : settle_in_turn(now, found);
+    line_due_ = found.look_at;
+    orders.said.insert(orders.said.end(), found.said.begin(), found.said.end());
+  }
+  if (line_due_.has_value()) orders.look_by(*line_due_);
+}
+
+void GangRows::settle_in_turn(Nanos now, RowOrders& orders) {
   std::vector<std::pair<std::uint64_t, const GangName*>> line;
   std::map<std::size_t, const GangName*> taken;
   for (const auto& [name, gang] : gangs_) {
     if (gang.state == State::kWaiting) line.emplace_back(gang.place, &name);
     if (gang.state == State::kWaiting) continue;
-    for (const std::size_t device : devices_of(gang.ranks))
+    for (const std::size_t device : gang.devices)
       taken.emplace(device, &name);
   }
   std::sort(line.begin(), line.end());
@@ -142,7 +190,7 @@ void GangRows::settle_waiting(Nanos now, RowOrders& orders) {
       gang.waits_for = std::move(*why);
       continue;
     }
-    const std::set<std::size_t> devices = devices_of(gang.ranks);
+    const std::vector<std::size_t>& devices = gang.devices;
     const auto busy = std::find_if(devices.begin(), devices.end(),
                                    [&](std::size_t each) { return taken.contains(each); });
     Nanos rest;
@@ -186,6 +234,7 @@ std::optional<std::string> GangRows::obstacle(const Gang& gang, Nanos now, RowOr
 }
 
 void GangRows::open(const GangName& name, Gang& gang, Nanos now, RowOrders& orders) {
+  if (wants_row(gang)) add_to_wanting(gang, -1);
   gang.state = State::kOpen;
   gang.stop_at = gang.most_steps() + steps_in_slice(gang);
   gang.since = gang.moved_at = now;
@@ -200,7 +249,9 @@ void GangRows::open(const GangName& name, Gang& gang, Nanos now, RowOrders& orde
 void GangRows::close(const GangName& name, Gang& gang, Nanos now, RowOrders& orders) {
   gang.state = State::kWaiting;
   gang.place = ++places_;
-  for (const std::size_t device : devices_of(gang.ranks)) {
+  is_line_new_ = true;
+  if (wants_row(gang)) add_to_wanting(gang, 1);
+  for (const std::size_t device : gang.devices) {
     const auto turns = static_cast<std::int64_t>(singles_[device]);
     singles_until_[device] = now + turn_after_row(gang, now) * turns;
   }
@@ -213,7 +264,7 @@ void GangRows::extend_if_alone(Gang& gang, Nanos now, RowOrders& orders) {
   const std::uint64_t more = steps_in_slice(gang);
   const std::uint64_t margin = std::max<std::uint64_t>(more / 2, 1);
   const std::uint64_t most = gang.most_steps();
-  if (is_wanted_by_others(gang)) return;
+  if (makes_way(gang)) return;
   if (most + margin >= gang.stop_at) gang.stop_at = most + std::max(more, margin + 1);
   const auto left = static_cast<std::int64_t>(std::min(gang.stop_at - most - margin, kMostAhead));
   const Nanos iteration = gang.iteration();
@@ -222,6 +273,9 @@ void GangRows::extend_if_alone(Gang& gang, Nanos now, RowOrders& orders) {
 
 void GangRows::tell(const GangName& name, Gang& gang, RowOrders& orders) const {
   if (gang.state == State::kUnknown) return;
+  auto now_told = std::tie(gang.state, gang.stop_at, gang.waits_for);
+  if (!std::exchange(gang.has_news, false) && now_told == gang.told) return;
+  gang.told = now_told;
   for (auto& [job, rank] : gang.ranks) {
     RankOrder order{.job = job, .is_free = is_free(gang)};
     if (!order.is_free) {
@@ -240,16 +294,29 @@ void GangRows::tell(const GangName& name, Gang& gang, RowOrders& orders) const {
   }
 }
 
+void GangRows::count_wanting() {
+  std::fill(wanting_.begin(), wanting_.end(), 0);
+  for (const auto& [name, gang] : gangs_)
+    if (wants_row(gang)) add_to_wanting(gang, 1);
+}
+
+void GangRows::add_to_wanting(const Gang& gang, int num) {
+  for (const std::size_t device : gang.devices)
+    wanting_[device] += num;
+}
+
 // Another gang that wants one of its devices, or a single job in line there.
 bool GangRows::is_wanted_by_others(const Gang& gang) const {
-  const std::set<std::size_t> devices = devices_of(gang.ranks);
-  const auto has_singles = [&](std::size_t device) { return singles_[device] > 0; };
-  if (std::any_of(devices.begin(), devices.end(), has_singles)) return true;
-  return std::any_of(gangs_.begin(), gangs_.end(), [&](const auto& each) {
-    const Gang& other = each.second;
-    return &other != &gang && wants_row(other) &&
-           other.has([&](const Rank& rank) { return devices.contains(rank.seen.device); });
+  const int own = wants_row(gang) ? 1 : 0;
+  return std::any_of(gang.devices.begin(), gang.devices.end(), [&](std::size_t device) {
+    return singles_[device] > 0 || wanting_[device] > own;
   });
+}
+
+// By service, whoever has more to run waits until the first has ended. If it is not known how long
+// that takes, the first makes way after a slice, and is compared with the others anew.
+bool GangRows::makes_way(const Gang& gang) const {
+  return is_wanted_by_others(gang) && !(gang.is_first && gang.is_length_known());
 }
 
 bool GangRows::wants_row(const Gang& gang) {
@@ -258,7 +325,7 @@ bool GangRows::wants_row(const Gang& gang) {
 }
 
 bool GangRows::is_free(const Gang& gang) {
-  return gang.was_complete && gang.state == State::kWaiting && devices_of(gang.ranks).size() < 2;
+  return gang.was_complete && gang.state == State::kWaiting && gang.devices.size() < 2;
 }
 
 Nanos GangRows::slice(const Gang& gang) const {
@@ -299,7 +366,10 @@ std::uint64_t GangRows::Gang::most_steps() const {
 
 const GangName* GangRows::row_on(std::size_t device) const {
   for (const auto& [name, gang] : gangs_)
-    if (gang.state != State::kWaiting && devices_of(gang.ranks).contains(device)) return &name;
+    if (gang.state != State::kWaiting &&
+        std::binary_search(gang.devices.begin(), gang.devices.end(), device)) {
+      return &name;
+    }
   return nullptr;
 }
 
@@ -311,8 +381,9 @@ void GangRows::check_invariants() const {
     GS_CHECK(!gang.ranks.empty(), "gang {}", name.second);
     for (const auto& [job, rank] : gang.ranks)
       GS_CHECK(gang_of_.at(job) == name, "job {}", job.value);
+    GS_CHECK(gang.devices == devices_of(gang.ranks), "gang {}", name.second);
     if (gang.state == State::kWaiting) continue;
-    for (const std::size_t device : devices_of(gang.ranks))
+    for (const std::size_t device : gang.devices)
       GS_CHECK(taken.insert(device).second, "two rows on device {}", device);
   }
   GS_CHECK(num == gang_of_.size(), "{} ranks, {} known", num, gang_of_.size());

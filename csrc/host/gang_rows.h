@@ -24,6 +24,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -45,11 +46,13 @@ struct RankReport {
   std::uint64_t stop_at = 0;  // that it was told last, perhaps by a coordinator before; 0: nothing
   bool wants = false;         // it waits in its gate
   bool has_lease = false;
-  bool is_in_gap = false;     // with a lease, between two iterations
-  bool is_held_back = false;  // paused, suspended or lost: it gets no lease
-  Nanos iteration = {};       // how long one takes; 0: unknown
-  Nanos switching = {};       // what its last switch cost: until its memory was back
-  Nanos gap = {};             // how long it usually is between two iterations; 0: unknown
+  bool is_in_gap = false;        // with a lease, between two iterations
+  bool is_held_back = false;     // paused, suspended or lost: it gets no lease
+  Nanos iteration = {};          // how long one takes; 0: unknown
+  Nanos switching = {};          // what its last switch cost: until its memory was back
+  Nanos gap = {};                // how long it usually is between two iterations; 0: unknown
+  double remaining = 0;          // seconds that it is thought to run still (sched/job/job.h)
+  bool is_length_known = false;  // false: that is what it has had, and grows while it runs
   bool operator==(const RankReport&) const = default;
 };
 
@@ -75,7 +78,10 @@ struct RowOptions {
   std::vector<std::string> devices = {};  // their names
   Nanos least_slice = millis(250);
   Nanos most_slice = seconds(10);
-  double switch_loss = 0.02;  // of the time, as for single jobs
+  double switch_loss = 0.02;   // of the time, as for single jobs
+  bool is_by_service = false;  // as set_by_service() says
+  // How often a row that others wait for is looked at for ranks that idle, who say nothing.
+  Nanos idle_look = millis(20);
 };
 
 class GangRows {
@@ -86,8 +92,12 @@ class GangRows {
   void report(const RankReport& report, Nanos now);
   // The rank has ended, or its process has.
   void forget(JobId job);
-  // How many jobs without a row wait in line on the device, or have a lease there.
-  void note_singles(std::size_t device, std::size_t num);
+  // true: whoever has least to run still, times its devices, goes first, gangs and single jobs
+  // together (gang_service.cpp). false: gangs have rows in turn, and single jobs between them.
+  void set_by_service(bool is_by_service);
+  // How many jobs without a row wait in line on the device, or have a lease there; and how long the
+  // first of them has to run still, in seconds.
+  void note_singles(std::size_t device, std::size_t num, std::optional<double> first = {});
   RowOrders settle(Nanos now);
 
   [[nodiscard]] bool empty() const { return gangs_.empty(); }
@@ -113,11 +123,16 @@ class GangRows {
     State state = State::kWaiting;
     std::uint64_t stop_at = 0;          // the same for all ranks
     std::uint64_t place = 0;            // in the order of gangs: the lowest is first
+    std::vector<std::size_t> devices;   // of its ranks, each once, in order
+    bool has_news = true;               // a rank came, went, or stands in another way
+    bool is_first = false;              // by service: nobody before it wants its devices
     bool was_complete = false;          // all its ranks were here
     Nanos since;                        // the first of them came, or the row was opened
     Nanos moved_at;                     // a rank made a step or changed how it stands
     std::optional<Nanos> wanted_since;  // others wait for the devices of its row
     std::string waits_for;              // if no row is open
+    // What its ranks were told last.
+    std::tuple<State, std::uint64_t, std::string> told = {};
 
     template <typename Is>
     [[nodiscard]] bool has(const Is& is) const {
@@ -126,12 +141,16 @@ class GangRows {
     [[nodiscard]] Nanos gap() const;        // the longest usual one
     [[nodiscard]] Nanos iteration() const;  // of its slowest rank; 0: unknown
     [[nodiscard]] std::uint64_t most_steps() const;
+    [[nodiscard]] double seconds_to_run() const;
+    [[nodiscard]] bool is_length_known() const;
   };
 
   void settle_running(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
   void settle_stuck(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
   void settle_late(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
   void settle_waiting(Nanos now, RowOrders& orders);
+  void settle_in_turn(Nanos now, RowOrders& orders);
+  void settle_by_service(Nanos now, RowOrders& orders);
   void extend_if_alone(Gang& gang, Nanos now, RowOrders& orders);
   void open(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
   void close(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
@@ -139,7 +158,12 @@ class GangRows {
   std::optional<std::string> obstacle(const Gang& gang, Nanos now, RowOrders& orders);
   void tell(const GangName& name, Gang& gang, RowOrders& orders) const;
 
+  void note_news(Gang& gang);
+  void count_wanting();
+  void add_to_wanting(const Gang& gang, int num);
   [[nodiscard]] bool is_wanted_by_others(const Gang& gang) const;
+  [[nodiscard]] bool makes_way(const Gang& gang) const;
+  [[nodiscard]] bool is_single_before(std::size_t device, double service) const;
   [[nodiscard]] Nanos slice(const Gang& gang) const;
   [[nodiscard]] Nanos most_of_row() const;
   [[nodiscard]] Nanos turn_after_row(const Gang& gang, Nanos now) const;
@@ -148,13 +172,19 @@ class GangRows {
   [[nodiscard]] static bool wants_row(const Gang& gang);
   static void learn(Gang& gang);
 
-  const RowOptions options_;
+  RowOptions options_;
   std::map<GangName, Gang> gangs_;
   std::map<JobId, GangName> gang_of_;
   std::uint64_t places_ = 0;
   // By device: how many single jobs are there, and until when they have the device before a row.
   std::vector<std::size_t> singles_;
   std::vector<Nanos> singles_until_;
+  std::vector<std::optional<double>> first_single_;  // seconds that it has to run still
+  // Who may open a row now does not change while nothing is new and no time has come.
+  bool is_line_new_ = false;
+  std::optional<Nanos> line_due_;
+  // By device: how many gangs that wait want a row there. Counted where the line is new.
+  std::vector<int> wanting_;
 };
 
 }  // namespace gpushare::host

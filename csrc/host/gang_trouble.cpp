@@ -80,7 +80,9 @@ void GangRows::settle_stuck(const GangName& name, Gang& gang, Nanos now, RowOrde
   const bool may_idle = !is_one_stopped && !is_closing && is_wanted_by_others(gang);
   if (may_come || (!is_one_stopped && !may_idle)) return;
   // A row in which all goes on is looked at again and again: an idle one says nothing.
-  if (may_idle && is_one_inside) return orders.look_by(now + idle_patience(gang.gap()));
+  if (may_idle && is_one_inside) {
+    return orders.look_by(now + std::max(idle_patience(gang.gap()), options_.idle_look));
+  }
   const Nanos due =
       gang.moved_at + (may_idle ? idle_patience(gang.gap()) : patience(gang.iteration()));
   if (now < due) return orders.look_by(due);
@@ -106,7 +108,7 @@ Nanos GangRows::most_of_row() const {
 // The ranks are asked for their leases at their next boundaries. Where one of them has begun a step
 // by then and another has not, settle_stuck() lets them make it.
 void GangRows::settle_late(const GangName& name, Gang& gang, Nanos now, RowOrders& orders) {
-  if (!is_wanted_by_others(gang)) return gang.wanted_since.reset();
+  if (!makes_way(gang)) return gang.wanted_since.reset();
   if (!gang.wanted_since.has_value()) gang.wanted_since = now;
   if (gang.state != State::kOpen) return;
   const Nanos due = *gang.wanted_since + most_of_row();

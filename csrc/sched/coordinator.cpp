@@ -178,6 +178,20 @@ Ready Coordinator::set_row(JobId job, std::optional<GangRow> row, Nanos now) {
 
 std::size_t Coordinator::num_singles() const { return sched::num_singles(impl_->table()); }
 
+std::optional<double> Coordinator::seconds_of_first_single() const {
+  return sched::seconds_of_first_single(impl_->table());
+}
+
+double Coordinator::remaining_seconds(JobId job) const {
+  const Job* const found = impl_->table().find(job);
+  return found == nullptr ? 0 : sched::remaining_seconds(found->standing());
+}
+
+bool Coordinator::is_length_known(JobId job) const {
+  const Job* const found = impl_->table().find(job);
+  return found != nullptr && sched::is_length_known(found->standing());
+}
+
 bool Coordinator::is_held_back(JobId job) const {
   const Job* const found = impl_->table().find(job);
   return found == nullptr || !found->may_queue() || !found->is_connected();

@@ -67,6 +67,10 @@ class Coordinator {
   // What the rows of the host depend on: how many other jobs stand in line here, and whether the
   // job is paused, suspended or lost, so that it gets no lease.
   [[nodiscard]] std::size_t num_singles() const;
+  // And how long is left of the first of them, and of a job, in seconds (job/job.h).
+  [[nodiscard]] std::optional<double> seconds_of_first_single() const;
+  [[nodiscard]] double remaining_seconds(JobId job) const;
+  [[nodiscard]] bool is_length_known(JobId job) const;
   [[nodiscard]] bool is_held_back(JobId job) const;
 
   // What is remembered of jobs that have ended. Those that register from now on begin with it.

@@ -6,9 +6,8 @@
 // before.
 //
 // The rows are settled in a turn of the loop after any machine has answered, and at the time that
-// they name. Orders are carried out in two parts. First the step at which to stop is written to the
-// page of each rank. Only then the machines are told, which may grant leases at once. So no rank
-// starts before all of them know the step.
+// they name. Their orders are carried out by csrc/host/row_orders.h: the step at which to stop is
+// written to the page of each rank before any machine is told.
 //
 // What may go wrong: processes that are no ranks, as torch knows them, name one gang and are on
 // several devices. They have no steps in common, so the second one is refused.
@@ -23,6 +22,7 @@
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
 #include "csrc/daemon/server/server_impl.h"
+#include "csrc/host/row_orders.h"
 #include "csrc/wire/job_messages.h"
 
 namespace gpushare::daemon {
@@ -34,6 +34,26 @@ constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 40;
 constexpr Nanos kMostTime = seconds(3600);
 std::uint64_t bounded(std::uint64_t step) { return std::min(step, kMostSteps); }
 Nanos bounded(Nanos time) { return std::min(time, kMostTime); }
+
+// The ranks' pages, and the machines of their devices.
+class JobsInRows final : public host::RowMachines {
+ public:
+  explicit JobsInRows(JobTable& jobs) : jobs_(jobs) {}
+
+  void set_stop_at(JobId rank, std::uint64_t stop_at) override {
+    JobEntry* const entry = jobs_.find(rank);
+    if (entry == nullptr) return;
+    entry->stop_at = stop_at;
+    if (entry->registration) entry->registration->set_stop_at(stop_at);
+  }
+  void set_row(JobId rank, std::optional<sched::GangRow> row) override {
+    const JobEntry* const entry = jobs_.find(rank);
+    if (entry != nullptr) entry->conductor->set_row(rank, std::move(row));
+  }
+
+ private:
+  JobTable& jobs_;
+};
 
 }  // namespace
 
@@ -133,6 +153,8 @@ host::RankReport Server::Impl::report_of(const JobEntry& entry) const {
   report.iteration = bounded(usage.phases.training.usual);
   report.switching = bounded(usage.stall);
   report.gap = bounded(std::max(usage.gap.usual, usage.gap.mean));
+  report.remaining = entry.conductor->coordinator().remaining_seconds(entry.id);
+  report.is_length_known = entry.conductor->coordinator().is_length_known(entry.id);
   return report;
 }
 
@@ -142,24 +164,16 @@ void Server::Impl::settle_gangs() {
   for (const auto& [id, entry] : jobs_.entries()) {
     if (entry.is_rank) gang_rows_->report(report_of(entry), now);
   }
-  for (std::size_t i = 0; i < machines_.size(); ++i)
-    gang_rows_->note_singles(i, machines_[i].conductor->coordinator().num_singles());
-  host::RowOrders orders = gang_rows_->settle(now);
+  for (std::size_t i = 0; i < machines_.size(); ++i) {
+    const sched::Coordinator& coordinator = machines_[i].conductor->coordinator();
+    gang_rows_->note_singles(i, coordinator.num_singles(), coordinator.seconds_of_first_single());
+  }
+  gang_rows_->set_by_service((policy_.empty() ? options_.coordinator.policy : policy_) == "srtf");
+  const host::RowOrders orders = gang_rows_->settle(now);
   for (const std::string& said : orders.said)
     log::debug("{}", said);
-  for (const host::RankOrder& order : orders.ranks) {
-    JobEntry* const entry = jobs_.find(order.job);
-    if (entry == nullptr || order.is_free) continue;
-    entry->stop_at = order.stop_at;
-    if (entry->registration) entry->registration->set_stop_at(order.stop_at);
-  }
-  for (host::RankOrder& order : orders.ranks) {
-    const JobEntry* const entry = jobs_.find(order.job);
-    if (entry == nullptr) continue;
-    std::optional<sched::GangRow> row;
-    if (!order.is_free) row = {order.is_open ? order.stop_at : 0, std::move(order.why)};
-    entry->conductor->set_row(order.job, std::move(row));
-  }
+  JobsInRows machines(jobs_);
+  host::carry_out(orders.ranks, machines);
   if (orders.look_at.has_value()) {
     gang_timer_.set_at(*orders.look_at);
   } else {

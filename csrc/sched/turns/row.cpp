@@ -3,6 +3,7 @@
 // has the lane in its way, or a rank that goes on though its row has ended.
 #include "csrc/sched/turns/row.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <utility>
@@ -43,6 +44,24 @@ std::size_t num_singles(const Table& table) {
       if (lane.waiting.contains(rank)) --num;
   }
   return num;
+}
+
+// Of a holder and the first in its line the one that has less to go counts: if that is the one in
+// line, it has the device soon.
+std::optional<double> seconds_of_first_single(const Table& table) {
+  std::optional<double> least;
+  const auto count = [&](const Job& job) {
+    if (job.row.has_value()) return false;
+    const double seconds = remaining_seconds(job.standing());
+    least = std::min(least.value_or(seconds), seconds);
+    return true;
+  };
+  for (const Lane& lane : table.device.lanes) {
+    if (lane.lease.has_value()) count(table.at(lane.lease->job()));
+    for (const OrderKey& key : lane.waiting)
+      if (count(table.at(key.id))) break;
+  }
+  return least;
 }
 
 }  // namespace gpushare::sched

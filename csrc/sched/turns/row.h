@@ -31,5 +31,8 @@ void set_row(Step& step, Job& job, std::optional<GangRow> row);
 JobId first_in_row(const Table& table, const Lane& lane);
 // How many jobs without a row stand in the device's lines, or have a lease.
 std::size_t num_singles(const Table& table);
+// How long the one of them that is first by the policy is thought to use the device still, in
+// seconds (remaining.h). Nothing: there is none.
+std::optional<double> seconds_of_first_single(const Table& table);
 
 }  // namespace gpushare::sched
