@@ -91,6 +91,7 @@ void GangRows::report(const RankReport& report, Nanos now) {
   // It comes to a row that was agreed on with a coordinator before, and may know a later end.
   const bool is_first = report.is_known && !rank.is_told;
   if (is_first && gang.state == State::kOpen) gang.stop_at = std::max(gang.stop_at, report.stop_at);
+  if (rank.seen.remaining != report.remaining) rank.steps_then = report.steps;
   const bool is_news = is_new_rank || placing(rank.seen) != placing(report);
   rank.seen = report;
   if (is_news) note_news(gang);

@@ -92,8 +92,8 @@ class GangRows {
   void report(const RankReport& report, Nanos now);
   // The rank has ended, or its process has.
   void forget(JobId job);
-  // true: whoever has least to run still, times its devices, goes first, gangs and single jobs
-  // together (gang_service.cpp). false: gangs have rows in turn, and single jobs between them.
+  // true: gangs and single jobs have one order, by how long they run still and whom they keep
+  // waiting (gang_service.cpp). false: gangs have rows in turn, and single jobs between them.
   void set_by_service(bool is_by_service);
   // How many jobs without a row wait in line on the device, or have a lease there; and how long the
   // first of them has to run still, in seconds.
@@ -113,6 +113,7 @@ class GangRows {
     // in gang_trouble.cpp).
     std::int64_t shift = 0;
     Nanos wants_since;
+    std::uint64_t steps_then = 0;  // when `remaining` was another one
     RankOrder told = {};
     bool is_told = false;
 
@@ -163,7 +164,7 @@ class GangRows {
   void add_to_wanting(const Gang& gang, int num);
   [[nodiscard]] bool is_wanted_by_others(const Gang& gang) const;
   [[nodiscard]] bool makes_way(const Gang& gang) const;
-  [[nodiscard]] bool is_single_before(std::size_t device, double service) const;
+  [[nodiscard]] std::optional<std::size_t> single_before(const Gang& gang) const;
   [[nodiscard]] Nanos slice(const Gang& gang) const;
   [[nodiscard]] Nanos most_of_row() const;
   [[nodiscard]] Nanos turn_after_row(const Gang& gang, Nanos now) const;

@@ -1,12 +1,15 @@
-// The order of rows by service: the time that a gang has to run still, times those of its devices
-// that others want too. For so long it keeps that many others waiting. Single jobs count in the same
-// way, with one device.
+// The order of rows by service: the time that a gang has to run still, times the jobs that it keeps
+// waiting for so long. These are the single jobs that are first on its devices, and other gangs.
 //
 // 1. Gangs are gone through in that order. One has its devices for itself unless a gang before it
-//    has one of them, or a single job with less to run is there.
+//    has one of them, or the single jobs there go first.
 // 2. Such a gang opens its row as soon as the rows there are over. Its own row goes on.
 // 3. A gang that has not all of its devices keeps none of them from gangs after it. So devices are
 //    idle only if no gang that waits fits in. What then runs on them makes way after a slice.
+//
+// Single jobs go first where that costs less. Of the first jobs on its devices let the j-th shortest
+// have t(j) to run, and the gang r. If the j shortest run before the gang, it waits for t(j), and each
+// of them waits r less. So none of them goes first if t(j) >= j r for each j.
 //
 // A gang that does not say how long it is counts with the time that it has had, as single jobs do.
 // The same holds of one whose iterations were not seen yet: it has had nothing, so it is first for
@@ -16,38 +19,78 @@
 // Distributed Deep Learning" (NSDI 2019); rows: Ousterhout, "Scheduling Techniques for Concurrent
 // Systems" (ICDCS 1982).
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "csrc/host/gang_rows.h"
 
 namespace gpushare::host {
+namespace {
 
-bool GangRows::is_single_before(std::size_t device, double service) const {
-  return first_single_[device].has_value() && *first_single_[device] < service;
+// The gangs of each device, by their size.
+class Crowd {
+ public:
+  explicit Crowd(std::size_t num_devices) : devices_(num_devices) {}
+
+  void add(std::size_t device, std::size_t size) { ++devices_[device].at(std::bit_width(size)); }
+  // The part of each gang there that is on one device of `size`. Summed over these devices each gang
+  // counts once, where of two gangs the devices of one are all devices of the other.
+  [[nodiscard]] double gangs(std::size_t device, std::size_t size) const {
+    double sum = 0;
+    for (std::size_t width = 0; width < kSizes; ++width) {
+      const std::size_t theirs = std::min(std::bit_floor(size), (std::size_t{1} << width) / 2);
+      if (theirs > 0) sum += devices_[device][width] / static_cast<double>(theirs);
+    }
+    return sum;
+  }
+
+ private:
+  static constexpr std::size_t kSizes = 24;  // powers of two
+  std::vector<std::array<std::uint32_t, kSizes>> devices_;
+};
+
+}  // namespace
+
+// The device of a single job that goes before the gang.
+std::optional<std::size_t> GangRows::single_before(const Gang& gang) const {
+  std::vector<std::pair<double, std::size_t>> singles;
+  for (const std::size_t device : gang.devices)
+    if (first_single_[device].has_value()) singles.emplace_back(*first_single_[device], device);
+  std::sort(singles.begin(), singles.end());
+  double least = 0;
+  for (const auto& [seconds, device] : singles) {
+    least += gang.seconds_to_run();
+    if (seconds < least) return singles.front().second;
+  }
+  return std::nullopt;
 }
 
 void GangRows::settle_by_service(Nanos now, RowOrders& orders) {
   std::vector<std::tuple<double, std::uint64_t, const GangName*>> line;
   std::vector<const GangName*> rows(options_.devices.size());    // that are there now
   std::vector<const GangName*> firsts(options_.devices.size());  // whom the device is for
-  std::vector<std::size_t> users = singles_;  // of each device
+  Crowd crowd(options_.devices.size());
   for (auto& [name, gang] : gangs_) {
     gang.is_first = false;
     const bool has_row = gang.state != State::kWaiting;
     if (!has_row && !wants_row(gang)) continue;
     for (const std::size_t device : gang.devices) {
-      ++users[device];
+      crowd.add(device, gang.devices.size());
       if (has_row) rows[device] = &name;
     }
   }
   for (const auto& [name, gang] : gangs_) {
     if (is_free(gang)) continue;
-    const auto is_shared = [&](std::size_t device) { return users[device] > 1; };
-    const auto num = std::count_if(gang.devices.begin(), gang.devices.end(), is_shared);
-    line.emplace_back(gang.seconds_to_run() * static_cast<double>(std::max(num, decltype(num){1})),
-                      gang.place, &name);
+    const bool is_counted = gang.state != State::kWaiting || wants_row(gang);
+    double others = is_counted ? -1 : 0;  // itself
+    for (const std::size_t device : gang.devices)
+      others += (singles_[device] > 0 ? 1 : 0) + crowd.gangs(device, gang.devices.size());
+    line.emplace_back(gang.seconds_to_run() * std::max(others, 1.0), gang.place, &name);
   }
   std::sort(line.begin(), line.end());
   const auto text = [&](const GangName& of, std::size_t device) {
@@ -66,13 +109,12 @@ void GangRows::settle_by_service(Nanos now, RowOrders& orders) {
       return std::find_if(gang.devices.begin(), gang.devices.end(), is);
     };
     const auto before = find([&](std::size_t device) { return firsts[device] != nullptr; });
-    const auto single =
-        find([&, own = service](std::size_t device) { return is_single_before(device, own); });
+    const std::optional<std::size_t> single = single_before(gang);
     if (before != gang.devices.end()) {
       gang.waits_for = text(*firsts[*before], *before);
       continue;
     }
-    if (single != gang.devices.end()) {
+    if (single.has_value()) {
       gang.waits_for =
           fmt::format("a single job on {}, which has less to run", options_.devices[*single]);
       continue;
@@ -96,10 +138,16 @@ bool GangRows::Gang::is_length_known() const {
   return !has([](const Rank& rank) { return !rank.seen.is_length_known; });
 }
 
+// A rank's length is told when it ends a lease. The steps that it has made since then are taken off.
 double GangRows::Gang::seconds_to_run() const {
   double longest = 0;
-  for (const auto& [job, rank] : ranks)
-    longest = std::max(longest, rank.seen.remaining);
+  for (const auto& [job, rank] : ranks) {
+    const std::uint64_t steps = std::max(rank.seen.steps, rank.steps_then) - rank.steps_then;
+    const double done = rank.seen.is_length_known
+                            ? to_seconds(rank.seen.iteration) * static_cast<double>(steps)
+                            : 0;
+    longest = std::max(longest, rank.seen.remaining - done);
+  }
   return longest;
 }
 

@@ -35,6 +35,13 @@ JobId first_in_row(const Table& table, const Lane& lane) {
   return first.has_value() ? first->id : JobId{0};
 }
 
+bool is_row_wanted(const Table& table) {
+  return std::any_of(table.device.ranks.begin(), table.device.ranks.end(), [&](JobId rank) {
+    const Job& job = table.at(rank);
+    return job.place.waits_in_gang() && is_outside_row(job);
+  });
+}
+
 std::size_t num_singles(const Table& table) {
   std::size_t num = 0;
   for (const Lane& lane : table.device.lanes) {

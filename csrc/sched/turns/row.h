@@ -29,10 +29,12 @@ inline bool is_outside_row(const Job& job) { return job.row.has_value() && !is_i
 void set_row(Step& step, Job& job, std::optional<GangRow> row);
 // The first in the lane's line whose row is open; 0: none.
 JobId first_in_row(const Table& table, const Lane& lane);
+// Whether a rank here waits for its gang's row.
+bool is_row_wanted(const Table& table);
 // How many jobs without a row stand in the device's lines, or have a lease.
 std::size_t num_singles(const Table& table);
 // How long the one of them that is first by the policy is thought to use the device still, in
-// seconds (remaining.h). Nothing: there is none.
+// seconds (job.h). Nothing: there is none.
 std::optional<double> seconds_of_first_single(const Table& table);
 
 }  // namespace gpushare::sched

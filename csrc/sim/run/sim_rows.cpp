@@ -65,9 +65,11 @@ void SimRows::note(const SimJob& rank) {
 
 void SimRows::note_singles(std::size_t device, const sched::Coordinator& coordinator) {
   const std::pair seen(coordinator.num_singles(), coordinator.seconds_of_first_single());
-  if (std::exchange(singles_[device], seen) == seen) return;
+  const auto before = std::exchange(singles_[device], seen);
+  if (before == seen) return;
   rows_.note_singles(device, seen.first, seen.second);
-  is_new_ = true;
+  // While the first one runs it has less and less to go, which lets no gang open a row.
+  is_new_ = is_new_ || before.first != seen.first || before.second < seen.second;
 }
 
 bool SimRows::is_due() const {

@@ -112,17 +112,31 @@ Status Simulation::add_devices() {
 void Simulation::arrive(std::size_t first) {
   const JobSpec& spec = jobs_[first].spec();
   if (queue_.has_value()) return queue_->push(first, spec.gpus);
-  for (std::size_t device = 0; rows_.has_value() && device < devices_.size(); ++device)
-    renew_load(device);
+  if (rows_.has_value()) renew_loads();
   place(first, host::choose_devices(loads_, load_of(spec), spec.gpus));
 }
 
 // Gangs need the work that is left on each device: one that is bound beside a job of weeks may wait
 // for weeks. Without gangs the jobs are counted instead, which takes no time for idle devices.
-void Simulation::renew_load(std::size_t device) {
-  loads_[device] = host::DeviceLoad(scenario_.options.capacity, scenario_.models.context);
-  for (const SimJob* const job : devices_[device]->present())
-    loads_[device].add(load_of(jobs_[job->id().value - 1]));
+//
+// Under `srtf` a job that comes goes before one that has more to run. So no job counts with more
+// than those of known work have on average.
+void Simulation::renew_loads() {
+  Nanos whole;
+  std::int64_t num_known = 0;
+  for (const host::DeviceLoad& load : loads_) {
+    whole += load.whole_work();
+    num_known += static_cast<std::int64_t>(load.num_known());
+  }
+  const bool has_most = scenario_.options.policy == "srtf" && num_known > 0;
+  for (std::size_t device = 0; device < devices_.size(); ++device) {
+    loads_[device] = host::DeviceLoad(scenario_.options.capacity, scenario_.models.context);
+    for (const SimJob* const job : devices_[device]->present()) {
+      host::JobLoad load = load_of(jobs_[job->id().value - 1]);
+      if (has_most && load.work) load.work->left = std::min(load.work->left, whole / num_known);
+      loads_[device].add(load);
+    }
+  }
 }
 
 // Each rank, from the first on, goes to one of the devices.

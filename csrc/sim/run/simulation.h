@@ -51,7 +51,7 @@ class Simulation {
   Status add_devices();
   void add_job(const JobSpec& spec, std::uint32_t uid);
   void arrive(std::size_t first);
-  void renew_load(std::size_t device);
+  void renew_loads();
   void place(std::size_t first, const std::vector<std::size_t>& devices);
   void settle();
   void start_queued();

@@ -80,14 +80,26 @@ class Gangs {
   std::map<JobId, RankOrder> orders_;
 };
 
-TEST(GangService, WhoHasLessToRunTimesItsDevicesIsFirst) {
+// Each of them keeps the other two waiting, however many devices it has.
+TEST(GangService, WhoHasLeastToRunIsFirst) {
   Gangs gangs;
   gangs.add("long", 0, 2, 100);
   gangs.add("wide", 0, 4, 60);
-  gangs.add("short", 0, 2, 90);
+  gangs.add("short", 0, 2, 50);
   gangs.settle();
   EXPECT_TRUE(gangs.is_open("short"));
   EXPECT_FALSE(gangs.is_open("long") || gangs.is_open("wide"));
+}
+
+// "wide" would keep two others waiting, for 60 s each.
+TEST(GangService, WhoKeepsManyWaitingIsBehind) {
+  Gangs gangs;
+  gangs.add("wide", 0, 4, 60);
+  gangs.add("left", 0, 2, 100);
+  gangs.add("right", 2, 2, 110);
+  gangs.settle();
+  EXPECT_TRUE(gangs.is_open("left") && gangs.is_open("right"));
+  EXPECT_FALSE(gangs.is_open("wide"));
 }
 
 // Its row goes on though others wait, for as long as it has least to run.
@@ -140,13 +152,13 @@ TEST(GangService, DevicesThatAGangCannotUseYetAreForThoseAfterIt) {
 
 TEST(GangService, ASingleJobWithLessToRunGoesBeforeAGang) {
   Gangs gangs;
-  gangs.single(1, 30);
+  gangs.single(1, 19);
   gangs.add("gang", 0, 2, 20);
   gangs.settle();
   EXPECT_FALSE(gangs.is_open("gang"));
   EXPECT_EQ(gangs.order("gang").why,
             "waits with its gang gang for a single job on 1, which has less to run");
-  gangs.single(1, 41);  // another one: the gang has 40
+  gangs.single(1, 21);  // another one
   gangs.settle();
   EXPECT_TRUE(gangs.is_open("gang"));
   gangs.run("gang");
@@ -154,9 +166,22 @@ TEST(GangService, ASingleJobWithLessToRunGoesBeforeAGang) {
   gangs.settle();
   gangs.stop("gang");
   gangs.settle();
-  gangs.settle();
   EXPECT_FALSE(gangs.is_open("gang"));
   gangs.no_single(0);
+  gangs.settle();
+  EXPECT_TRUE(gangs.is_open("gang"));
+}
+
+// Both wait for 20 s if the gang goes first. It waits for 39 s if they do.
+TEST(GangService, SeveralSingleJobsGoFirstWhereThatCostsLess) {
+  Gangs gangs;
+  gangs.single(0, 21);
+  gangs.single(1, 39);
+  gangs.add("gang", 0, 2, 20);
+  gangs.settle();
+  EXPECT_FALSE(gangs.is_open("gang"));
+  gangs.no_single(1);
+  gangs.single(1, 41);
   gangs.settle();
   EXPECT_TRUE(gangs.is_open("gang"));
 }
