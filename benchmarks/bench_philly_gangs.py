@@ -4,7 +4,7 @@
 until it ends, and a later job starts if its devices are idle now. None are kept for a job that
 waits for more.
 
-For each of three virtual clusters: `VC_exclusive_over_X`, the average completion time without
+For each of four virtual clusters: `VC_exclusive_over_X`, the average completion time without
 sharing over that under policy X; `VC_bound_over_X`, the least average that any schedule could have
 over that under X; `VC_worst_wait_X_hours`, the longest that a job waited; `VC_p99_slowdown_X`, what
 one job in a hundred exceeds of its completion time over the time that it takes alone.
@@ -18,11 +18,11 @@ from benchmarks.report import Report
 from gpushare.simulate import clusters, generate, runs
 from gpushare.simulate.trace import to_csv
 
-CLUSTERS = ("philly-ee9e8c", "philly-11cb48", "philly-b436b2")
+CLUSTERS = ("philly-ee9e8c", "philly-11cb48", "philly-b436b2", "philly-6c71a0")
 POLICIES = ("exclusive", "srtf")
 DEVICES = 128
 JOBS = 5000
-LOAD = 1.0
+LOAD = 1.5
 SEEDS = 3
 # Jobs take hours: turns of minutes. Room in the host tier for all that wait.
 MACHINE = {

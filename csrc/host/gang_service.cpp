@@ -7,9 +7,9 @@
 // 3. A gang that has not all of its devices keeps none of them from gangs after it. So devices are
 //    idle only if no gang that waits fits in. What then runs on them makes way after a slice.
 //
-// Single jobs go first where that costs less. Of the first jobs on its devices let the j-th shortest
-// have t(j) to run, and the gang r. If the j shortest run before the gang, it waits for t(j), and each
-// of them waits r less. So none of them goes first if t(j) >= j r for each j.
+// Single jobs go first where that costs less. Of the first jobs on its devices let the j-th
+// shortest have t(j) to run, and the gang r. If the j shortest run before the gang, it waits for
+// t(j), and each of them waits r less. So none of them goes first if t(j) >= j r for each j.
 //
 // A gang that does not say how long it is counts with the time that it has had, as single jobs do.
 // The same holds of one whose iterations were not seen yet: it has had nothing, so it is first for
@@ -38,8 +38,8 @@ class Crowd {
   explicit Crowd(std::size_t num_devices) : devices_(num_devices) {}
 
   void add(std::size_t device, std::size_t size) { ++devices_[device].at(std::bit_width(size)); }
-  // The part of each gang there that is on one device of `size`. Summed over these devices each gang
-  // counts once, where of two gangs the devices of one are all devices of the other.
+  // The part of each gang there that is on one device of `size`. Summed over these devices each
+  // gang counts once, where of two gangs the devices of one are all devices of the other.
   [[nodiscard]] double gangs(std::size_t device, std::size_t size) const {
     double sum = 0;
     for (std::size_t width = 0; width < kSizes; ++width) {
@@ -138,7 +138,8 @@ bool GangRows::Gang::is_length_known() const {
   return !has([](const Rank& rank) { return !rank.seen.is_length_known; });
 }
 
-// A rank's length is told when it ends a lease. The steps that it has made since then are taken off.
+// A rank's length is told when it ends a lease. The steps that it has made since then are taken
+// off.
 double GangRows::Gang::seconds_to_run() const {
   double longest = 0;
   for (const auto& [job, rank] : ranks) {

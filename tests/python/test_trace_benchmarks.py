@@ -70,19 +70,20 @@ def test_gangs_are_compared_with_exclusive_in_each_virtual_cluster(
         traces.append(trace)
         assert machine["devices"] == "128"
         return [
-            {"policy": each, "completion_seconds": dict.fromkeys(runs.COMPARED, 10.0 / (1 + number)),
-             "bound_seconds": 1.0, "num_jobs": 7, "num_finished": 7,
+            {"policy": each, "bound_seconds": 1.0, "num_jobs": 7,
+             "completion_seconds": dict.fromkeys(runs.COMPARED, 10.0 / (1 + number)),
+             "num_finished": 7,
              "wait_seconds": {"worst": 3600.0}, "slowdown": {"p99": 5.0 + number}}
             for number, each in enumerate(policies)
         ]  # fmt: skip
 
     monkeypatch.setattr(runs, "run", run)
     report = bench_philly_gangs.run(quick=True)
-    assert len(set(traces)) == 3
+    assert len(set(traces)) == 4
     # The last column of a trace is how many devices a job has.
     rows = [line for line in traces[0].splitlines() if not line.startswith(("#", "name"))]
     assert max(int(line.rpartition(",")[2]) for line in rows) > 8
-    for cluster in ("ee9e8c", "11cb48", "b436b2"):
+    for cluster in ("ee9e8c", "11cb48", "b436b2", "6c71a0"):
         assert report.figures[f"{cluster}_exclusive_over_srtf"] == pytest.approx(2.0)
         assert report.figures[f"{cluster}_bound_over_srtf"] == pytest.approx(0.2)
         assert report.figures[f"{cluster}_worst_wait_srtf_hours"] == pytest.approx(1.0)

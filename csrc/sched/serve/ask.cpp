@@ -117,8 +117,7 @@ void look_for_rows(Step& step, const Job& holder) {
   const Nanos rest = is_length_known(standing)
                          ? Nanos{std::llround(remaining_seconds(standing) / 8 * 1e9)}
                          : Nanos{0};
-  const Nanos due =
-      holder.measured.observed_at + std::max(rest, step.table().options.gap_poll);
+  const Nanos due = holder.measured.observed_at + std::max(rest, step.table().options.gap_poll);
   step.due(std::max(due, step.now()));
   step.look_at(holder.id);
 }

@@ -284,7 +284,9 @@ Status check_sums(const Scenario& scenario) {
     alone += static_cast<double>(job.iterations) * to_seconds(job.iteration + job.gap);
     bytes += static_cast<double>(job.peak.value()) * job.gpus;
   }
-  const std::uint32_t num_lanes = std::max(scenario.options.num_lanes, scenario.options.pack_lanes);
+  const bool is_pack = scenario.options.policy == "pack";
+  const std::uint32_t num_lanes =
+      std::max(scenario.options.num_lanes, is_pack ? scenario.options.pack_lanes : 1);
   const double slowdown = 1 + scenario.models.interference * static_cast<double>(num_lanes - 1);
   constexpr double kMostSeconds = 4e9;
   if (last + alone * slowdown > kMostSeconds) {

@@ -92,7 +92,7 @@ def _alibaba_seconds(rng: random.Random) -> float:
 # The sizes that Gavel's generator of jobs draws, "from the Philly distribution".
 PHILLY_SIZES = (Size(1, 70), Size(2, 10), Size(4, 15), Size(8, 5))
 
-# Counted in the traces of three of Philly's virtual clusters, as Gavel publishes them: 2,000 jobs
+# Counted in the traces of four of Philly's virtual clusters, as Gavel publishes them: 2,000 jobs
 # each, whose steps are turned into times by Gavel's table of steps a second. That table has no
 # speeds for more than 8 GPUs: such jobs are taken to run as long as those with 8.
 _EE9E8C = (
@@ -107,6 +107,10 @@ _11CB48 = (
 _B436B2 = (
     Size(1, 1632, 2_229, 2_508), Size(2, 23, 245_279, 245_279), Size(4, 133, 126_206, 185_270),
     Size(8, 172, 31_815, 106_451), Size(16, 39, 31_815, 106_451), Size(24, 1, 31_815, 106_451),
+)  # fmt: skip
+_6C71A0 = (
+    Size(1, 1798, 12_183, 133_383), Size(2, 6, 7_169, 39_123), Size(4, 41, 7_169, 39_123),
+    Size(8, 150, 6_027, 17_125), Size(16, 4, 6_027, 17_125), Size(32, 1, 6_027, 17_125),
 )  # fmt: skip
 
 
@@ -148,6 +152,7 @@ CLUSTERS = {
     "philly-ee9e8c": _virtual_cluster("ee9e8c", _EE9E8C),
     "philly-11cb48": _virtual_cluster("11cb48", _11CB48),
     "philly-b436b2": _virtual_cluster("b436b2", _B436B2),
+    "philly-6c71a0": _virtual_cluster("6c71a0", _6C71A0),
     "alibaba": Cluster(
         "Alibaba's PAI cluster (Weng et al., NSDI 2022): median 23 min, 90th percentile 4.5 h. "
         "Assumed: log-normal, at most 30 days, one GPU a job",
