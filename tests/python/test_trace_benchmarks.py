@@ -79,11 +79,12 @@ def test_gangs_are_compared_with_exclusive_in_each_virtual_cluster(
 
     monkeypatch.setattr(runs, "run", run)
     report = bench_philly_gangs.run(quick=True)
-    assert len(set(traces)) == 4
+    assert len(set(traces)) == 8
     # The last column of a trace is how many devices a job has.
     rows = [line for line in traces[0].splitlines() if not line.startswith(("#", "name"))]
     assert max(int(line.rpartition(",")[2]) for line in rows) > 8
-    for cluster in ("ee9e8c", "11cb48", "b436b2", "6c71a0"):
+    clusters = ("ee9e8c", "11cb48", "b436b2", "6c71a0")
+    for cluster in (f"{name}_{load}" for name in clusters for load in (100, 150)):
         assert report.figures[f"{cluster}_exclusive_over_srtf"] == pytest.approx(2.0)
         assert report.figures[f"{cluster}_bound_over_srtf"] == pytest.approx(0.2)
         assert report.figures[f"{cluster}_worst_wait_srtf_hours"] == pytest.approx(1.0)
