@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from benchmarks.processes import JobProcess, private_coordinator
 from benchmarks.report import Report
-from gpushare.simulate import generate, runs
+from gpushare.simulate import clusters, runs
 
 NUM_JOBS = 12
 WORKLOADS = ("mlp", "cnn", "transformer", "lstm")
@@ -103,7 +103,7 @@ def make_jobs(steps: dict[str, Step], *, scale: float) -> list[MixJob]:
     jobs = []
     for number in range(NUM_JOBS):
         workload = WORKLOADS[number % len(WORKLOADS)]
-        length = MEDIAN_SECONDS * lengths.lognormvariate(0.0, generate.ALIBABA_SIGMA)
+        length = MEDIAN_SECONDS * lengths.lognormvariate(0.0, clusters.ALIBABA_SIGMA)
         seconds = min(length, MOST_SECONDS) * scale
         num_steps = max(2, round(seconds / steps[workload].seconds))
         arrival = number * PAUSE_SECONDS * scale

@@ -32,6 +32,7 @@ NAMES = (
     "server",
     "trace_salus",
     "trace_philly",
+    "philly_gangs",
     "trace_alibaba",
     "simulator",
     "mix",

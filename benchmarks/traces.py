@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from benchmarks.report import Report
-from gpushare.simulate import generate, runs
+from gpushare.simulate import clusters, generate, runs
 from gpushare.simulate.trace import TraceJob, to_csv
 
 BASELINE = "exclusive"
@@ -31,6 +31,8 @@ class Setting(NamedTuple):
     machine: dict[str, str]
     paper: dict[str, float]
     """Figures of the cluster's paper, by the name of ours."""
+    most_gpus: int | None = 1
+    """Of a job; None: as many as its cluster says."""
 
 
 def seeds(setting: Setting, *, quick: bool) -> int:
@@ -46,6 +48,7 @@ def trace_of(setting: Setting, seed: int, *, quick: bool) -> list[TraceJob]:
         seed=seed,
         devices=_devices(setting, quick=quick),
         load=setting.load,
+        most_gpus=setting.most_gpus,
     )
 
 
@@ -66,13 +69,15 @@ def compare(setting: Setting, *, quick: bool) -> Report:
         report.figures[f"paper_{name}"] = value
     report.notes = [
         f"{setting.jobs} jobs on {setting.devices} devices at load {setting.load}: "
-        f"{generate.CLUSTERS[setting.cluster].source}",
+        f"{clusters.CLUSTERS[setting.cluster].source}",
         "exclusive: one queue, and one job a device at a time",
     ]
     report.notes.append(
         "pack: jobs side by side use what is left of the device, no more (interference 1); how "
         "much each uses is assumed (gpushare.simulate.models)"
     )
+    if setting.most_gpus == 1 and clusters.CLUSTERS[setting.cluster].sizes:
+        report.notes.append("each job has one GPU here")
     if setting.paper:
         report.notes.append("paper_: of the paper's own trace, whose durations are not known")
     return report

@@ -122,9 +122,11 @@ Status Arbiter::note_singles(std::size_t device, const Singles& said, Nanos now)
   sched::Singles singles{.weights = *std::move(weights), .first = {}};
   singles.setback = setback_of(said.contender);
   singles.has_lease = said.has_lease;
+  singles.is_in_line = said.is_in_line;
   if (!singles.weights.empty()) {
     singles.first = standing_of(said.contender, since);
     singles.first->id = said.first;
+    singles.seconds_to_run = sched::remaining_seconds(*singles.first);
   }
   rows_.note_singles(device, singles);
   is_due_ = is_due_ || !is_round_open_;

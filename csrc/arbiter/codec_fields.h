@@ -86,6 +86,7 @@ void list_fields(V& v, Ref<V, Singles> m) {
   v.field("device", m.device);
   v.text("weights", m.weights);
   v.field("has_lease", m.has_lease);
+  v.field("is_in_line", m.is_in_line);
   v.field("first", m.first);
   list_contender(v, m.contender);
 }

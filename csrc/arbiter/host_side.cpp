@@ -48,6 +48,7 @@ void HostSide::note_singles(std::size_t device, const sched::Singles& singles) {
   now = {.device = static_cast<std::uint32_t>(device), .has_lease = singles.has_lease};
   if (!singles.first.has_value()) return;
   now.weights = weights_text(singles.weights);
+  now.is_in_line = singles.is_in_line;
   now.first = singles.first->id;
   now.contender = contender_of(*singles.first, singles.setback);
 }

@@ -129,6 +129,7 @@ struct Singles {
   std::uint32_t device = 0;
   std::string weights = {};  // by user, as weights_text() writes them; empty: no such job
   bool has_lease = false;
+  bool is_in_line = false;
   JobId first = {};
   Contender contender = {};  // the first of them
   bool operator==(const Singles&) const = default;

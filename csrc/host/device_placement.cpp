@@ -14,7 +14,10 @@
 #include "csrc/host/device_placement.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <numeric>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -100,16 +103,31 @@ double DeviceLoad::seconds_with(const JobLoad& job, Nanos typical) const {
 }
 
 std::size_t choose_device(const std::vector<DeviceLoad>& devices, const JobLoad& job) {
+  return choose_devices(devices, job, 1).front();
+}
+
+// Groups begin at the multiples of the power of two that holds the gang. The last one may be short
+// of devices: it begins earlier then.
+std::vector<std::size_t> choose_devices(const std::vector<DeviceLoad>& devices,
+                                        const JobLoad& job,
+                                        std::size_t num) {
+  GS_CHECK(num > 0 && num <= devices.size(), "{} of {} devices", num, devices.size());
   const Nanos typical = typical_work(devices);
+  const std::size_t width = std::bit_ceil(num);
+  std::optional<Cost> least;
   std::size_t best = 0;
-  Cost least = cost_of(devices.front(), job, typical);
-  for (std::size_t i = 1; i < devices.size(); ++i) {
-    const Cost cost = cost_of(devices[i], job, typical);
-    if (!(cost < least)) continue;
-    least = cost;
-    best = i;
+  for (std::size_t group = 0; group < devices.size(); group += width) {
+    const std::size_t begin = std::min(group, devices.size() - num);
+    Cost worst = cost_of(devices[begin], job, typical);
+    for (std::size_t i = begin + 1; i < begin + num; ++i)
+      worst = std::max(worst, cost_of(devices[i], job, typical));
+    if (least.has_value() && !(worst < *least)) continue;
+    least = worst;
+    best = begin;
   }
-  return best;
+  std::vector<std::size_t> chosen(num);
+  std::iota(chosen.begin(), chosen.end(), best);
+  return chosen;
 }
 
 }  // namespace gpushare::host

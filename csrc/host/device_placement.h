@@ -6,6 +6,11 @@
 // those it fits, the job goes where all work would be done first; then where the fewest jobs are,
 // then where the most room is left, then to the first. What counts is what is known when the job
 // arrives: what the jobs that are there keep and need, and how much work they have left.
+//
+// A gang goes to devices side by side. Their numbers are a group that begins at a multiple of a
+// power of two, as buddies do in an allocator. So of two gangs, either all devices of the smaller
+// one are devices of the larger one, or none is. Gangs that overlapped in part would each keep
+// devices of the other idle.
 #pragma once
 
 #include <cstddef>
@@ -66,5 +71,11 @@ class DeviceLoad {
 
 // The index of the device. Where the job fits none, the same order decides. pre: there is one.
 std::size_t choose_device(const std::vector<DeviceLoad>& devices, const JobLoad& job);
+
+// The devices of a job's ranks, each of which has that load: the group whose worst device is best.
+// pre: there are `num` devices at least, and num > 0.
+std::vector<std::size_t> choose_devices(const std::vector<DeviceLoad>& devices,
+                                        const JobLoad& job,
+                                        std::size_t num);
 
 }  // namespace gpushare::host

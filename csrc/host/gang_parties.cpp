@@ -26,14 +26,22 @@ void GangRows::pass_time(Nanos now) {
     if (seen.wants && !party.wants) Contest::lift(seen, party, parties_);
     party = std::move(seen);
   };
+  // By service nothing is kept that changes without news.
+  const bool is_all_new = !contest_.is_by_service();
   for (auto& [name, gang] : gangs_)
-    update(gang.party, party_of(gang));
-  for (std::size_t device = 0; device < singles_.size(); ++device)
-    update(singles_[device].party, party_of(singles_[device], device));
+    if (is_all_new || gang.has_news) update(gang.party, party_of(gang));
+  for (std::size_t device = 0; device < singles_.size(); ++device) {
+    Singles& singles = singles_[device];
+    if (is_all_new || std::exchange(singles.has_news, false))
+      update(singles.party, party_of(singles, device, now));
+  }
+  // Who is due changes with time.
+  is_line_new_ = is_line_new_ || is_all_new || Contest::has_classes(parties_);
 }
 
 Party GangRows::party_of(const Gang& gang) const {
   Party party;
+  party.devices = gang.party.devices;
   party.standing = gang.ranks.begin()->second.seen.standing;
   sched::Standing& whole = party.standing;
   whole.id = gang.ranks.begin()->first;
@@ -41,7 +49,6 @@ Party GangRows::party_of(const Gang& gang) const {
   whole.served = {};
   for (const auto& [job, rank] : gang.ranks) {
     const sched::Standing& own = rank.seen.standing;
-    party.devices.insert(rank.seen.device);
     party.setback = std::max(party.setback, rank.seen.setback);
     whole.priority = std::max(whole.priority, own.priority);
     whole.weight = std::min(whole.weight, own.weight);
@@ -64,9 +71,11 @@ void GangRows::stand(const Gang& gang, Party& party) {
   party.wants = party.runs || wants_row(gang);
 }
 
-Party GangRows::party_of(const Singles& singles, std::size_t device) const {
+// A holder would stand in line from now on.
+Party GangRows::party_of(const Singles& singles, std::size_t device, Nanos now) const {
   Party party;
   party.standing = singles.seen.first.value_or(sched::Standing{});
+  if (!singles.seen.is_in_line) party.standing.waiting_since = now;
   party.weights = singles.seen.weights;
   party.devices = {device};
   party.setback = singles.seen.setback;
@@ -76,21 +85,65 @@ Party GangRows::party_of(const Singles& singles, std::size_t device) const {
   return party;
 }
 
+void GangRows::count_wanting() {
+  std::fill(wanting_.begin(), wanting_.end(), 0);
+  for (const auto& [name, gang] : gangs_)
+    if (wants_row(gang)) add_to_wanting(gang, 1);
+}
+
+void GangRows::add_to_wanting(const Gang& gang, int num) {
+  for (const std::size_t device : gang.party.devices)
+    wanting_[device] += num;
+}
+
+// Another gang that wants one of its devices, or a single job in line there.
 bool GangRows::is_wanted_by_others(const Gang& gang) const {
-  return std::any_of(parties_.begin(), parties_.end(), [&](const Party* other) {
-    return other != &gang.party && other->wants && other->shares_device_with(gang.party);
+  const int own = wants_row(gang) ? 1 : 0;
+  return std::any_of(gang.party.devices.begin(), gang.party.devices.end(), [&](std::size_t device) {
+    return singles_[device].party.wants || wanting_[device] > own;
   });
 }
 
-// Whether somebody who wants one of its devices goes first when the row has come to its end.
+// Whether somebody who wants one of its devices goes first when the row has come to its end. By
+// service, whoever has more to run waits until the first has ended. If it is not known how long
+// that takes, the first makes way after a slice, and is compared with the others anew.
 bool GangRows::must_end(const Gang& gang, Nanos now) const {
   if (gang.party.setback == sched::Setback::kBarred) return true;
+  if (contest_.is_by_service())
+    return is_wanted_by_others(gang) && !(gang.is_first && gang.is_length_known());
   const std::uint64_t left = gang.stop_at - std::min(gang.most_steps(), gang.stop_at);
   const Party after = contest_.after_turn(gang.party, gang.time_of(left), parties_, now);
   return std::any_of(parties_.begin(), parties_.end(), [&](const Party* other) {
     return other != &gang.party && other->wants && other->shares_device_with(after) &&
            contest_.goes_before(*other, after);
   });
+}
+
+Nanos GangRows::Gang::iteration() const {
+  Nanos longest;
+  for (const auto& [job, rank] : ranks)
+    longest = std::max(longest, rank.seen.iteration);
+  return longest;
+}
+
+Nanos GangRows::Gang::gap() const {
+  Nanos longest;
+  for (const auto& [job, rank] : ranks)
+    longest = std::max(longest, rank.seen.gap);
+  return longest;
+}
+
+// However many steps, it is no more than that of so many: the caller looks again.
+Nanos GangRows::Gang::time_of(std::uint64_t steps) const {
+  constexpr std::uint64_t kMost = 100'000;
+  return iteration() * static_cast<std::int64_t>(std::min(steps, kMost));
+}
+
+std::uint64_t GangRows::Gang::most_steps() const {
+  std::uint64_t most = 0;
+  for (const auto& [job, rank] : ranks)
+    most = std::max(most, rank.steps());
+  return most;
 }
 
 }  // namespace gpushare::host

@@ -1,10 +1,7 @@
 // Decides which gang's row is open on which devices, and until which step.
 //
-// Gangs have rows in the order of the policy, and single jobs of a device go before a row where the
-// policy puts them first, for a slice or longer (party.h). A gang that has to wait for another's
-// row keeps its devices from gangs after it, so a large gang is not passed over for ever. One that
-// waits for single jobs does not: its turn comes while they run, and then the rows in its way end.
-// Two open rows never share a device.
+// Whose row is opened next is decided in gang_waiting.cpp and gang_service.cpp. Two open rows never
+// share a device.
 //
 // A row's number of steps is what the slowest rank makes in a slice. The slice is long enough that
 // switching costs no more than switch_loss, as for single jobs. The row is extended before its end
@@ -29,21 +26,22 @@ namespace {
 
 // In a row whose iterations are not timed yet.
 constexpr std::uint64_t kFirstSteps = 4;
-// How long ranks that want a lease wait for those that do not: if nobody else waits for the
-// devices, and otherwise.
-constexpr Nanos kComingTogether = millis(200);
-constexpr Nanos kMostComing = seconds(5);
-// How often a gang at a limit on time is looked at.
-constexpr Nanos kAtLimit = millis(100);
 // How often an open row is looked at, at most.
 constexpr Nanos kLook = millis(10);
 
 template <typename Ranks>
-std::set<std::size_t> devices_of(const Ranks& ranks) {
+std::vector<std::size_t> devices_of(const Ranks& ranks) {
   std::set<std::size_t> devices;
   for (const auto& [job, rank] : ranks)
     devices.insert(rank.seen.device);
-  return devices;
+  return {devices.begin(), devices.end()};
+}
+
+// What of a rank decides whether its gang may have a row.
+auto placing(const RankReport& of) {
+  return std::tuple(of.device, of.ranks, of.wants, of.has_lease, of.is_known, of.is_held_back,
+                    of.setback, of.standing.priority, of.standing.weight,
+                    of.standing.iterations_to_go, of.standing.iteration);
 }
 
 }  // namespace
@@ -56,7 +54,8 @@ std::uint64_t GangRows::Rank::steps() const {
 GangRows::GangRows(RowOptions options)
     : options_(std::move(options)),
       singles_(options_.devices.size()),
-      contest_(options_.policy, options_.class_floor) {}
+      contest_(options_.policy, options_.class_floor),
+      wanting_(options_.devices.size()) {}
 
 void GangRows::name_device(std::size_t device, std::string name) {
   GS_CHECK(device <= options_.devices.size());
@@ -64,6 +63,8 @@ void GangRows::name_device(std::size_t device, std::string name) {
   options_.devices[device] = std::move(name);
   singles_.resize(options_.devices.size());
   singles_[device] = {};
+  wanting_.resize(options_.devices.size());
+  is_line_new_ = true;
 }
 
 // A rank that comes to a gang with an open row joins it. One that changes its gang leaves the
@@ -78,7 +79,8 @@ void GangRows::report(const RankReport& report, Nanos now) {
   if (is_new) {
     gang.since = gang.moved_at = gang.waits_since = now;
   }
-  Rank& rank = gang.ranks[report.job];
+  const auto [place, is_new_rank] = gang.ranks.try_emplace(report.job);
+  Rank& rank = place->second;
   if (report.wants && !rank.seen.wants) rank.wants_since = now;
   const auto standing = [](const RankReport& of) {
     return std::tuple(of.steps, of.wants, of.has_lease, of.is_known);
@@ -87,8 +89,17 @@ void GangRows::report(const RankReport& report, Nanos now) {
   // It comes to a row that was agreed on with a coordinator before, and may know a later end.
   const bool is_first = report.is_known && !rank.is_told;
   if (is_first && gang.state == State::kOpen) gang.stop_at = std::max(gang.stop_at, report.stop_at);
+  if (rank.seen.standing.iterations_to_go != report.standing.iterations_to_go)
+    rank.steps_then = report.steps;
+  const bool is_news = is_new_rank || placing(rank.seen) != placing(report);
   rank.seen = report;
+  if (is_news) note_news(gang);
   gang.was_complete = gang.was_complete || gang.ranks.size() >= report.ranks;
+}
+
+void GangRows::note_news(Gang& gang) {
+  gang.party.devices = devices_of(gang.ranks);
+  gang.has_news = is_line_new_ = true;
 }
 
 // The rest of a gang with an open row cannot make the steps that were agreed on.
@@ -98,23 +109,41 @@ void GangRows::forget(JobId job) {
   const auto gang = gangs_.find(found->second);
   gang->second.ranks.erase(job);
   if (gang->second.state == State::kOpen) gang->second.state = State::kClosing;
+  note_news(gang->second);
   if (gang->second.ranks.empty()) gangs_.erase(gang);
   gang_of_.erase(found);
 }
 
+// While the first single job runs it has less and less to go, which lets no gang open a row.
 void GangRows::note_singles(std::size_t device, const sched::Singles& singles) {
-  singles_.at(device).seen = singles;
+  Singles& known = singles_.at(device);
+  const sched::Singles before = std::exchange(known.seen, singles);
+  const auto standing = [](const sched::Singles& of) {
+    return std::tuple(of.weights, of.setback,
+                      of.first.has_value() ? of.first->priority : wire::Priority::kNormal);
+  };
+  known.has_news = true;
+  is_line_new_ = is_line_new_ || standing(before) != standing(singles) ||
+                 before.seconds_to_run < singles.seconds_to_run;
 }
 
 void GangRows::set_policy(const std::string& name) {
   contest_ = Contest(name, options_.class_floor);
+  is_line_new_ = true;
+  for (auto& [of, gang] : gangs_)
+    gang.is_first = false;
 }
 
+// What is skipped would come out as it did the last time.
 RowOrders GangRows::settle(Nanos now) {
   RowOrders orders;
   pass_time(now);
   for (auto& [name, gang] : gangs_) {
-    if (gang.state == State::kWaiting || gang.state == State::kUnknown) adopt(gang, now, orders);
+    if (gang.state == State::kUnknown || (gang.state == State::kWaiting && gang.has_news))
+      adopt(gang, now, orders);
+  }
+  if (is_line_new_) count_wanting();
+  for (auto& [name, gang] : gangs_) {
     if (gang.state == State::kOpen || gang.state == State::kClosing)
       settle_running(name, gang, now, orders);
   }
@@ -122,7 +151,6 @@ RowOrders GangRows::settle(Nanos now) {
   for (auto& [name, gang] : gangs_) {
     if (gang.state == State::kOpen) extend(gang, now, orders);
     tell(name, gang, orders);
-    stand(gang, gang.party);
   }
   return orders;
 }
@@ -139,88 +167,8 @@ void GangRows::settle_running(const GangName& name, Gang& gang, Nanos now, RowOr
   settle_stuck(name, gang, now, orders);
 }
 
-void GangRows::settle_waiting(Nanos now, RowOrders& orders) {
-  std::vector<std::pair<const GangName*, Gang*>> line;
-  std::map<std::size_t, const GangName*> taken;
-  for (auto& [name, gang] : gangs_) {
-    if (gang.state == State::kWaiting) {
-      if (!is_free(gang)) line.emplace_back(&name, &gang);
-      continue;
-    }
-    for (const std::size_t device : gang.party.devices)
-      taken.emplace(device, &name);
-  }
-  std::sort(line.begin(), line.end(), [&](const auto& first, const auto& second) {
-    return contest_.goes_before(first.second->party, second.second->party);
-  });
-  for (const auto& [name, gang] : line) {
-    gang->waits_for = why_not(*gang, taken, now, orders);
-    if (gang->waits_for.empty()) open(*name, *gang, now, orders);
-  }
-}
-
-// What the gang waits for; "": its row is to be opened. Adds the devices to `taken` that it keeps
-// from gangs after it.
-std::string GangRows::why_not(const Gang& gang, Taken& taken, Nanos now, RowOrders& orders) {
-  if (auto why = obstacle(gang, now, orders)) return std::move(*why);
-  const std::set<std::size_t>& devices = gang.party.devices;
-  const auto busy = std::find_if(devices.begin(), devices.end(),
-                                 [&](std::size_t each) { return taken.contains(each); });
-  if (busy == devices.end() && let_singles_first(gang, now, orders))
-    return "single jobs on its devices, which have their turns before its next row";
-  std::string why;
-  if (busy != devices.end())
-    why = fmt::format("the row of gang {} on {}", taken.at(*busy)->second, options_.devices[*busy]);
-  for (const std::size_t device : devices)
-    taken.emplace(device, &gang_of_.at(gang.ranks.begin()->first));
-  return why;
-}
-
-// Whether single jobs have one of the gang's devices before its next row.
-bool GangRows::let_singles_first(const Gang& gang, Nanos now, RowOrders& orders) {
-  bool is_any = false;
-  for (const std::size_t device : gang.party.devices) {
-    Singles& singles = singles_[device];
-    if (!singles.party.wants) continue;
-    const bool is_first = contest_.goes_before(singles.party, gang.party);
-    if (!is_first && now >= singles.turn_until) continue;
-    is_any = true;
-    if (is_first && !std::exchange(singles.have_turn, true)) singles.turn_until = now + slice(gang);
-    const Nanos rest = contest_.time_before(singles.party, gang.party, parties_).value_or(Nanos{});
-    const Nanos until = std::max(singles.turn_until, now + rest);
-    if (until > now) orders.look_by(until);
-  }
-  return is_any;
-}
-
-// Why no row may be opened for the gang whatever others do.
-std::optional<std::string> GangRows::obstacle(const Gang& gang, Nanos now, RowOrders& orders) {
-  if (gang.has([](const Rank& rank) { return !rank.seen.is_known; })) return "a rank to come back";
-  if (gang.has([](const Rank& rank) { return rank.seen.is_held_back; }))
-    return "a rank that is paused or suspended";
-  if (gang.party.setback == sched::Setback::kBarred) {
-    orders.look_by(now + kAtLimit);
-    return "a rank at its limit of the device's time";
-  }
-  const std::uint32_t ranks = gang.ranks.begin()->second.seen.ranks;
-  if (!gang.was_complete && now < gang.since + kMissing) {
-    orders.look_by(gang.since + kMissing);
-    return fmt::format("its other ranks: {} of {} are here", gang.ranks.size(), ranks);
-  }
-  std::size_t num = 0;
-  Nanos first = now;
-  for (const auto& [job, rank] : gang.ranks) {
-    if (!rank.seen.wants) continue;
-    ++num;
-    first = std::min(first, rank.wants_since);
-  }
-  const Nanos due = first + (is_wanted_by_others(gang) ? kMostComing : kComingTogether);
-  if (num == gang.ranks.size() || (num > 0 && now >= due)) return std::nullopt;
-  if (num > 0) orders.look_by(due);
-  return fmt::format("its other ranks: {} of {} want a lease", num, gang.ranks.size());
-}
-
 void GangRows::open(const GangName& name, Gang& gang, Nanos now, RowOrders& orders) {
+  if (wants_row(gang)) add_to_wanting(gang, -1);
   for (const std::size_t device : gang.party.devices)
     singles_[device].have_turn = false;
   gang.state = State::kOpen;
@@ -228,6 +176,7 @@ void GangRows::open(const GangName& name, Gang& gang, Nanos now, RowOrders& orde
   gang.since = gang.moved_at = now;
   gang.wanted_since.reset();
   gang.waits_for.clear();
+  stand(gang, gang.party);
   orders.said.push_back(fmt::format("gang {}: its row is open until step {} ({} steps, {})",
                                     name.second, gang.stop_at, steps_in_slice(gang),
                                     to_string(slice(gang))));
@@ -236,6 +185,9 @@ void GangRows::open(const GangName& name, Gang& gang, Nanos now, RowOrders& orde
 void GangRows::close(const GangName& name, Gang& gang, Nanos now, RowOrders& orders) {
   gang.state = State::kWaiting;
   gang.waits_since = now;
+  is_line_new_ = true;
+  if (wants_row(gang)) add_to_wanting(gang, 1);
+  stand(gang, gang.party);
   orders.said.push_back(
       fmt::format("gang {}: its row is over at step {}", name.second, gang.stop_at));
 }
@@ -254,6 +206,9 @@ void GangRows::extend(Gang& gang, Nanos now, RowOrders& orders) {
 
 void GangRows::tell(const GangName& name, Gang& gang, RowOrders& orders) const {
   if (gang.state == State::kUnknown) return;
+  const auto now_told = std::tie(gang.state, gang.stop_at, gang.waits_for);
+  if (!std::exchange(gang.has_news, false) && now_told == gang.told) return;
+  gang.told = now_told;
   for (auto& [job, rank] : gang.ranks) {
     RankOrder order{.job = job, .is_free = is_free(gang)};
     if (!order.is_free) {
@@ -287,7 +242,7 @@ bool GangRows::wants_row(const Gang& gang) {
 }
 
 bool GangRows::is_free(const Gang& gang) {
-  return gang.was_complete && gang.state == State::kWaiting && devices_of(gang.ranks).size() < 2;
+  return gang.was_complete && gang.state == State::kWaiting && gang.party.devices.size() < 2;
 }
 
 Nanos GangRows::slice(const Gang& gang) const {
@@ -305,36 +260,9 @@ std::uint64_t GangRows::steps_in_slice(const Gang& gang) const {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(steps, 1));
 }
 
-Nanos GangRows::Gang::iteration() const {
-  Nanos longest;
-  for (const auto& [job, rank] : ranks)
-    longest = std::max(longest, rank.seen.iteration);
-  return longest;
-}
-
-Nanos GangRows::Gang::gap() const {
-  Nanos longest;
-  for (const auto& [job, rank] : ranks)
-    longest = std::max(longest, rank.seen.gap);
-  return longest;
-}
-
-// However many steps, it is no more than that of so many: the caller looks again.
-Nanos GangRows::Gang::time_of(std::uint64_t steps) const {
-  constexpr std::uint64_t kMost = 1000;
-  return iteration() * static_cast<std::int64_t>(std::min(steps, kMost));
-}
-
-std::uint64_t GangRows::Gang::most_steps() const {
-  std::uint64_t most = 0;
-  for (const auto& [job, rank] : ranks)
-    most = std::max(most, rank.steps());
-  return most;
-}
-
 const GangName* GangRows::row_on(std::size_t device) const {
   for (const auto& [name, gang] : gangs_)
-    if (gang.state != State::kWaiting && devices_of(gang.ranks).contains(device)) return &name;
+    if (gang.state != State::kWaiting && gang.party.is_on(device)) return &name;
   return nullptr;
 }
 
@@ -346,8 +274,9 @@ void GangRows::check_invariants() const {
     GS_CHECK(!gang.ranks.empty(), "gang {}", name.second);
     for (const auto& [job, rank] : gang.ranks)
       GS_CHECK(gang_of_.at(job) == name, "job {}", job.value);
+    GS_CHECK(gang.party.devices == devices_of(gang.ranks), "gang {}", name.second);
     if (gang.state == State::kWaiting || gang.state == State::kUnknown) continue;
-    for (const std::size_t device : devices_of(gang.ranks))
+    for (const std::size_t device : gang.party.devices)
       GS_CHECK(taken.insert(device).second, "two rows on device {}", device);
   }
   GS_CHECK(num == gang_of_.size(), "{} ranks, {} known", num, gang_of_.size());

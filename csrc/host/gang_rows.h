@@ -24,6 +24,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -81,6 +82,8 @@ struct RowOptions {
   double switch_loss = 0.02;    // of the time, as for single jobs
   std::string policy = "fair";  // one of sched::policy_names()
   double class_floor = 0.05;
+  // How often a row that others wait for is looked at for ranks that idle, who say nothing.
+  Nanos idle_look = millis(20);
 };
 
 // How long the first ranks of a program wait for those that were never here.
@@ -116,22 +119,29 @@ class GangRows {
     // in gang_trouble.cpp).
     std::int64_t shift = 0;
     Nanos wants_since;
+    std::uint64_t steps_then = 0;  // when it had another number of iterations to go
     RankOrder told = {};
     bool is_told = false;
 
     [[nodiscard]] std::uint64_t steps() const;
+    // On its device, without what it has run since that was said.
+    [[nodiscard]] double seconds_to_run() const;
   };
   struct Gang {
     std::map<JobId, Rank> ranks;
     State state = State::kWaiting;
-    std::uint64_t stop_at = 0;  // the same for all ranks
-    Party party;
+    std::uint64_t stop_at = 0;          // the same for all ranks
+    Party party;                        // its devices are those of the ranks that are here
+    bool has_news = true;               // a rank came, went, or stands in another way
+    bool is_first = false;              // by service: nobody before it wants its devices
     Nanos waits_since;                  // its last row ended, or it came
     bool was_complete = false;          // all its ranks were here
     Nanos since;                        // the first of them came, or the row was opened
     Nanos moved_at;                     // a rank made a step or changed how it stands
     std::optional<Nanos> wanted_since;  // others wait for the devices of its row
     std::string waits_for;              // if no row is open
+    // What its ranks were told last.
+    std::tuple<State, std::uint64_t, std::string> told = {};
 
     template <typename Is>
     [[nodiscard]] bool has(const Is& is) const {
@@ -141,10 +151,13 @@ class GangRows {
     [[nodiscard]] Nanos iteration() const;  // of its slowest rank; 0: unknown
     [[nodiscard]] Nanos time_of(std::uint64_t steps) const;
     [[nodiscard]] std::uint64_t most_steps() const;
+    [[nodiscard]] double seconds_to_run() const;
+    [[nodiscard]] bool is_length_known() const;
   };
   // The single jobs of a device.
   struct Singles {
     sched::Singles seen;
+    bool has_news = true;  // they stand in another way
     Party party;
     bool have_turn = false;  // before the next row on their device
     Nanos turn_until;        // for so long at least
@@ -153,21 +166,32 @@ class GangRows {
   void settle_running(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
   void settle_stuck(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
   void settle_late(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
-  void settle_waiting(Nanos now, RowOrders& orders);
   void extend(Gang& gang, Nanos now, RowOrders& orders);
   void open(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
   void close(const GangName& name, Gang& gang, Nanos now, RowOrders& orders);
   void adopt(Gang& gang, Nanos now, RowOrders& orders);
+  void tell(const GangName& name, Gang& gang, RowOrders& orders) const;
+  void note_news(Gang& gang);
+
+  // gang_waiting.cpp
+  void settle_waiting(Nanos now, RowOrders& orders);
+  void settle_by_turns(Nanos now, RowOrders& orders);
   std::optional<std::string> obstacle(const Gang& gang, Nanos now, RowOrders& orders);
   std::string why_not(const Gang& gang, Taken& taken, Nanos now, RowOrders& orders);
   bool let_singles_first(const Gang& gang, Nanos now, RowOrders& orders);
-  void tell(const GangName& name, Gang& gang, RowOrders& orders) const;
+  [[nodiscard]] std::string text_of_row(const GangName& of, std::size_t device) const;
+
+  // gang_service.cpp
+  void settle_by_service(Nanos now, RowOrders& orders);
+  [[nodiscard]] std::optional<std::size_t> single_before(const Gang& gang) const;
 
   // gang_parties.cpp
   void pass_time(Nanos now);
+  void count_wanting();
+  void add_to_wanting(const Gang& gang, int num);
   static void stand(const Gang& gang, Party& party);
   [[nodiscard]] Party party_of(const Gang& gang) const;
-  [[nodiscard]] Party party_of(const Singles& singles, std::size_t device) const;
+  [[nodiscard]] Party party_of(const Singles& singles, std::size_t device, Nanos now) const;
   [[nodiscard]] bool is_wanted_by_others(const Gang& gang) const;
   [[nodiscard]] bool must_end(const Gang& gang, Nanos now) const;
 
@@ -186,6 +210,11 @@ class GangRows {
   Parties parties_;               // all of them, while it settles
   Contest contest_;
   std::optional<Nanos> settled_at_;
+  // Who may open a row by service does not change while nothing is new and no time has come.
+  bool is_line_new_ = false;
+  std::optional<Nanos> line_due_;
+  // By device: how many gangs that wait want a row there. Counted where the line is new.
+  std::vector<int> wanting_;
 };
 
 }  // namespace gpushare::host

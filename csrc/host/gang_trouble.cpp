@@ -86,7 +86,9 @@ void GangRows::settle_stuck(const GangName& name, Gang& gang, Nanos now, RowOrde
   const bool may_idle = !is_one_stopped && !is_closing && is_wanted_by_others(gang);
   if (may_come || (!is_one_stopped && !may_idle)) return;
   // A row in which all goes on is looked at again and again: an idle one says nothing.
-  if (may_idle && is_one_inside) return orders.look_by(now + idle_patience(gang.gap()));
+  if (may_idle && is_one_inside) {
+    return orders.look_by(now + std::max(idle_patience(gang.gap()), options_.idle_look));
+  }
   const Nanos due =
       gang.moved_at + (may_idle ? idle_patience(gang.gap()) : patience(gang.iteration()));
   if (now < due) return orders.look_by(due);
@@ -97,6 +99,7 @@ void GangRows::settle_stuck(const GangName& name, Gang& gang, Nanos now, RowOrde
     return;
   }
   learn(gang);
+  gang.has_news = true;
   gang.state = State::kOpen;
   gang.wanted_since.reset();  // the step that follows has its time
   gang.stop_at = gang.most_steps() + 1;

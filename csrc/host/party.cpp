@@ -7,6 +7,8 @@
 #include "csrc/host/party.h"
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include "csrc/base/check.h"
 
@@ -17,7 +19,7 @@ namespace {
 double share_on(std::size_t device, const Party& party, const Parties& all) {
   std::map<std::uint32_t, double> sums = party.weights;
   for (const Party* other : all) {
-    if (other == &party || !other->wants || !other->devices.contains(device)) continue;
+    if (other == &party || !other->wants || !other->is_on(device)) continue;
     for (const auto& [user, weight] : other->weights)
       sums[user] += weight;
   }
@@ -43,7 +45,7 @@ Nanos scaled(Nanos time, double by) {
 
 bool Party::shares_device_with(const Party& other) const {
   return std::any_of(devices.begin(), devices.end(),
-                     [&](std::size_t device) { return other.devices.contains(device); });
+                     [&](std::size_t device) { return other.is_on(device); });
 }
 
 Contest::Contest(const std::string& policy, double class_floor) : class_floor_(class_floor) {
@@ -56,7 +58,8 @@ Contest::Contest(const std::string& policy, double class_floor) : class_floor_(c
 // that have had as much, who waits longest is first.
 sched::OrderKey Contest::key(const Party& party) const {
   sched::Standing standing = party.standing;
-  standing.virtual_time = party.virtual_time;
+  // Sums of the same times differ in their last digits by how the times were cut.
+  standing.virtual_time = std::round(party.virtual_time * 1e6) / 1e6;
   const Nanos since = policy_->sharing().by_user ? standing.waiting_since : standing.registered_at;
   standing.arrival = static_cast<std::uint64_t>(since.value());
   standing.queued = static_cast<std::uint64_t>(standing.waiting_since.value());
@@ -66,8 +69,7 @@ sched::OrderKey Contest::key(const Party& party) const {
 }
 
 bool Contest::goes_before(const Party& first, const Party& second) const {
-  if (first.setback != second.setback) return first.setback < second.setback;
-  if (first.is_due() != second.is_due()) return first.is_due();
+  if (first.rank() != second.rank()) return first.rank() < second.rank();
   return key(first) < key(second);
 }
 
@@ -96,10 +98,20 @@ void Contest::pass(const Parties& all, Nanos time) const {
   if (time <= Nanos{}) return;
   for (Party* party : all) {
     if (!party->runs) continue;
-    party->virtual_time += to_seconds(time) / share_of(*party, all);
+    if (policy_->sharing().by_user) party->virtual_time += to_seconds(time) / share_of(*party, all);
     party->earned = std::max(party->earned - time, Nanos{});
   }
-  earn(all, time);
+  if (has_classes(all)) earn(all, time);
+}
+
+bool Contest::has_classes(const Parties& all) {
+  const Party* first = nullptr;
+  for (const Party* party : all) {
+    if (!party->wants) continue;
+    if (first == nullptr) first = party;
+    if (party->standing.priority != first->standing.priority) return true;
+  }
+  return false;
 }
 
 // Of each class below one that runs only the first that waits earns, so that a class with many

@@ -20,13 +20,14 @@
 // What it does not do: it decides no turn's length and knows no rows (gang_rows.h).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "csrc/base/units.h"
@@ -36,9 +37,9 @@
 namespace gpushare::host {
 
 struct Party {
-  sched::Standing standing;                 // but for its virtual time
-  std::map<std::uint32_t, double> weights;  // of its jobs, added up by user
-  std::set<std::size_t> devices;
+  sched::Standing standing;                        // but for its virtual time
+  std::map<std::uint32_t, double> weights;         // of its jobs, added up by user
+  std::vector<std::size_t> devices;                // each once, in order
   sched::Setback setback = sched::Setback::kNone;  // by limits on time
   bool wants = false;                              // it waits, or runs
   bool runs = false;
@@ -47,7 +48,13 @@ struct Party {
   double virtual_time = 0;
   Nanos earned;
 
+  // What comes before the policy's order: limits on time, and classes.
+  using Rank = std::tuple<sched::Setback, bool, wire::Priority>;
+  [[nodiscard]] Rank rank() const { return {setback, !is_due(), standing.priority}; }
   [[nodiscard]] bool is_due() const { return earned > Nanos{} && earned >= turn; }
+  [[nodiscard]] bool is_on(std::size_t device) const {
+    return std::binary_search(devices.begin(), devices.end(), device);
+  }
   [[nodiscard]] bool shares_device_with(const Party& other) const;
 };
 
@@ -58,6 +65,11 @@ class Contest {
   // pre: a policy has that name.
   Contest(const std::string& policy, double class_floor);
 
+  // Whether gangs and single jobs are ordered by how long they run and whom they keep waiting
+  // (gang_service.cpp), and not by turns.
+  [[nodiscard]] bool is_by_service() const { return policy_->sharing().is_by_service; }
+  // Whether some of them are of different classes.
+  [[nodiscard]] static bool has_classes(const Parties& all);
   // Limits on time first, then who is due, then the policy's order.
   [[nodiscard]] bool goes_before(const Party& first, const Party& second) const;
   // The party as it would be if it ended a turn of so long now.

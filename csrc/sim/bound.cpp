@@ -3,8 +3,11 @@
 // 1. No job ends sooner than it would alone.
 // 2. All devices together do no more work than one device that is as many times as fast, and that
 //    can split any job. Of such a device shortest remaining work first is the best schedule (SRPT,
-//    Schrage 1968). Work is a job's time inside iterations, and where jobs may run side by side,
-//    that times the part of the device which it uses.
+//    Schrage 1968). Work is a job's time inside iterations on all its devices together, and where
+//    jobs may run side by side, that times the part of a device which it uses.
+//
+// Both hold for gangs: such a device may give a gang fewer devices than it has ranks, or more,
+// which only makes schedules possible that no real machine has.
 //
 // Side by side, devices may do more than one job's work in the same time, by what `interference`
 // leaves. With L jobs whose uses sum up to U >= 1, each is slowed by at least 1 + x (U - 1). So all
@@ -30,7 +33,7 @@ std::uint32_t num_lanes(const sched::CoordinatorOptions& options) {
 }
 
 double work_of(const JobSpec& job, std::uint32_t lanes) {
-  const double seconds = static_cast<double>(job.iterations) * to_seconds(job.iteration);
+  const double seconds = static_cast<double>(job.iterations) * to_seconds(job.iteration) * job.gpus;
   return lanes > 1 ? seconds * job.utilisation : seconds;
 }
 

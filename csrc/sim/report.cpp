@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,17 +38,36 @@ bool is_late(const SimJob& job, Nanos now) {
   return (has_finished ? job.ended_at() : now) - job.spec().arrival > *job.spec().due;
 }
 
+// What all ranks of a job had together. A job waits for as long as the rank that waits longest.
+struct RankSums {
+  explicit RankSums(std::span<const SimJob> ranks) {
+    for (const SimJob& rank : ranks) {
+      leases += rank.leases();
+      served += rank.served();
+      busy += rank.busy();
+      waited = std::max(waited, rank.waited());
+      moved += rank.moved();
+    }
+  }
+
+  std::uint64_t leases = 0;
+  Nanos served, busy, waited;
+  Bytes moved;
+};
+
 // Names are plain (scenario.cpp), so that nothing needs escaping.
-std::string job_json(const SimJob& job, std::size_t device) {
+std::string job_json(std::span<const SimJob> ranks, std::size_t device) {
+  const SimJob& first = ranks.front();
+  const RankSums sums(ranks);
   return fmt::format(
-      R"({{"name":"{}","user":"{}","device":{},"outcome":"{}","arrival_seconds":{:.6f},)"
+      R"({{"name":"{}","user":"{}","device":{},"outcome":"{}","gpus":{},"arrival_seconds":{:.6f},)"
       R"("finish_seconds":{:.6f},"alone_seconds":{:.6f},"iterations":{},"leases":{},)"
       R"("served_seconds":{:.6f},"busy_seconds":{:.6f},"waited_seconds":{:.6f},)"
       R"("moved_bytes":{}}})",
-      job.spec().name, job.spec().user, device, name_of(job.outcome()),
-      to_seconds(job.spec().arrival), to_seconds(job.ended_at()), seconds_alone(job.spec()),
-      job.iterations(), job.leases(), to_seconds(job.served()), to_seconds(job.busy()),
-      to_seconds(job.waited()), job.moved().value());
+      first.spec().name, first.spec().user, device, name_of(first.outcome()), ranks.size(),
+      to_seconds(first.spec().arrival), to_seconds(first.ended_at()), seconds_alone(first.spec()),
+      first.iterations(), sums.leases, to_seconds(sums.served), to_seconds(sums.busy),
+      to_seconds(sums.waited), sums.moved.value());
 }
 
 // An array and not an object: a run may have a million leases.
@@ -87,25 +107,29 @@ struct Sums {
   Bytes moved;
 };
 
-// `serial` is how long all iterations would have taken one after the other, without a switch. The
-// makespan goes from the first arrival to the last end.
+// `serial` is how long all iterations of all ranks would have taken one after the other, without a
+// switch. The makespan goes from the first arrival to the last end.
 Sums sum_up(const Simulation& simulation) {
   Sums sums;
   sums.begins = simulation.jobs().front().spec().arrival;
-  for (const SimJob& job : simulation.jobs()) {
+  for (std::size_t i = 0; i < simulation.scenario().jobs.size(); ++i) {
+    const std::span<const SimJob> ranks = simulation.ranks_of(i);
+    const SimJob& job = ranks.front();
+    const RankSums all(ranks);
     const JobSpec& spec = job.spec();
     const bool is_running = job.outcome() == SimJob::Outcome::kRunning;
     sums.begins = std::min(sums.begins, spec.arrival);
     sums.ends = std::max(sums.ends, is_running ? simulation.now() : job.ended_at());
-    sums.serial += static_cast<double>(job.iterations()) * to_seconds(spec.iteration + spec.gap);
-    sums.moved += job.moved();
+    sums.serial +=
+        static_cast<double>(job.iterations()) * to_seconds(spec.iteration + spec.gap) * spec.gpus;
+    sums.moved += all.moved;
     if (is_late(job, simulation.now())) ++sums.num_late;
     if (job.outcome() == SimJob::Outcome::kDenied) ++sums.num_denied;
     if (job.outcome() != SimJob::Outcome::kFinished) continue;
     ++sums.num_finished;
     sums.finished.push_back(&spec);
     sums.completion.push_back(to_seconds(job.ended_at() - spec.arrival));
-    sums.wait.push_back(to_seconds(job.waited()));
+    sums.wait.push_back(to_seconds(all.waited));
     sums.slowdown.push_back(sums.completion.back() / seconds_alone(spec));
   }
   return sums;
@@ -136,7 +160,7 @@ std::string make_report(const Simulation& simulation, const Detail& detail) {
   const double makespan = to_seconds(std::max(sums.ends - sums.begins, Nanos{0}));
   const double whole = makespan * static_cast<double>(scenario.num_devices);
   const double busy = to_seconds(simulation.world().busy);
-  const auto& jobs = simulation.jobs();
+  const std::size_t num_jobs = scenario.jobs.size();
   std::string text = fmt::format(
       R"({{"schema_version":1,"policy":"{}","devices":{},"makespan_seconds":{:.6f},)"
       R"("serial_seconds":{:.6f},"utilisation":{:.6f},"switches":{},"moved_bytes":{},)",
@@ -146,11 +170,13 @@ std::string make_report(const Simulation& simulation, const Detail& detail) {
       R"("num_jobs":{},"num_finished":{},"num_denied":{},"num_late":{},)"
       R"("completion_seconds":{},"bound_seconds":{},"slowdown":{},"wait_seconds":{},)"
       R"("num_steps":{},"num_decisions":{})",
-      jobs.size(), sums.num_finished, sums.num_denied, sums.num_late, spread_json(sums.completion),
+      num_jobs, sums.num_finished, sums.num_denied, sums.num_late, spread_json(sums.completion),
       bound_json(scenario, sums), spread_json(sums.slowdown), spread_json(sums.wait),
       simulation.world().num_steps, simulation.world().num_decisions);
-  text += rows_json("jobs", detail.jobs, jobs.size(),
-                    [&](std::size_t i) { return job_json(jobs[i], simulation.placed()[i]); });
+  text += rows_json("jobs", detail.jobs, num_jobs, [&](std::size_t i) {
+    const std::span<const SimJob> ranks = simulation.ranks_of(i);
+    return job_json(ranks, simulation.placed()[ranks.front().id().value - 1]);
+  });
   text += rows_json("leases", detail.leases, simulation.leases().size(),
                     [&](std::size_t i) { return lease_json(simulation.leases()[i]); });
   return text + "}";

@@ -9,23 +9,24 @@ import statistics
 import pytest
 
 from gpushare.simulate import generate
+from gpushare.simulate.clusters import CLUSTERS, PHILLY_SIZES
 from gpushare.simulate.models import MODELS
 from gpushare.simulate.trace import HEADER, to_csv
 
 
 def _durations(cluster: str, number: int = 20_000) -> list[float]:
     rng = random.Random(1)
-    return sorted(generate.CLUSTERS[cluster].seconds(rng) for _ in range(number))
+    return sorted(CLUSTERS[cluster].seconds(rng) for _ in range(number))
 
 
-@pytest.mark.parametrize("cluster", generate.CLUSTERS)
+@pytest.mark.parametrize("cluster", CLUSTERS)
 def test_the_same_seed_makes_the_same_trace(cluster: str) -> None:
     made = generate.generate(cluster, jobs=50, seed=3)
     assert made == generate.generate(cluster, jobs=50, seed=3)
     assert made != generate.generate(cluster, jobs=50, seed=4)
 
 
-@pytest.mark.parametrize("cluster", generate.CLUSTERS)
+@pytest.mark.parametrize("cluster", CLUSTERS)
 def test_rows_are_jobs_of_the_models_in_order_of_arrival(cluster: str) -> None:
     made = generate.generate(cluster, jobs=200, seed=0)
     assert len({job.name for job in made}) == 200
@@ -42,6 +43,34 @@ def test_arrivals_make_the_load(load: float, devices: int) -> None:
     # As random points: the gaps between them have the deviation of their mean.
     gaps = [b.submit_seconds - a.submit_seconds for a, b in itertools.pairwise(made)]
     assert statistics.stdev(gaps) == pytest.approx(statistics.mean(gaps), rel=0.1)
+
+
+def test_gangs_are_as_frequent_as_in_philly_and_make_the_load_with_all_their_devices() -> None:
+    made = generate.generate("philly", jobs=20_000, seed=0, devices=128, load=0.5)
+    for size in PHILLY_SIZES:
+        part = sum(job.gpus == size.gpus for job in made) / len(made)
+        assert part == pytest.approx(size.jobs / 100, rel=0.1)
+    work = sum(job.seconds * job.gpus for job in made)
+    assert work / (made[-1].submit_seconds * 128) == pytest.approx(0.5, rel=0.02)
+
+
+def test_a_virtual_cluster_has_sizes_and_times_of_its_own() -> None:
+    made = generate.generate("philly-ee9e8c", jobs=20_000, seed=0, devices=128)
+    times = {
+        gpus: [job.seconds for job in made if job.gpus == gpus] for gpus in (1, 2, 4, 8, 16, 32)
+    }
+    assert sum(map(len, times.values())) == len(made)
+    assert len(times[8]) / len(made) == pytest.approx(0.2725, rel=0.05)
+    for gpus, median, mean in ((1, 34_603, 211_649), (8, 27_464, 51_131)):
+        assert statistics.median(times[gpus]) == pytest.approx(median, rel=0.08)
+        assert statistics.mean(times[gpus]) == pytest.approx(mean, rel=0.15)
+
+
+def test_no_job_has_more_devices_than_there_are() -> None:
+    made = generate.generate("philly-11cb48", jobs=2000, seed=0, devices=4)
+    assert {job.gpus for job in made} == {1, 2, 4}
+    alone = generate.generate("philly", jobs=500, seed=0, devices=100, most_gpus=1)
+    assert {job.gpus for job in alone} == {1}
 
 
 def test_salus_jobs_take_one_five_or_ten_minutes() -> None:
@@ -100,7 +129,7 @@ def test_a_model_uses_all_of_the_device_with_its_most_images_a_second() -> None:
     [("nobody", {}), ("salus", {"jobs": 0}), ("salus", {"devices": 0}), ("salus", {"load": 0.0})],
 )
 def test_what_is_out_of_range_is_refused(cluster: str, wish: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=r"salus, fitted, spread, philly, alibaba|above 0"):
+    with pytest.raises(ValueError, match=r"salus, fitted, spread, philly, |above 0"):
         generate.generate(cluster, **{"jobs": 10, **wish})
 
 

@@ -36,7 +36,7 @@ b,1,4,4,u2,110,60
 PAI_TASKS = """\
 job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type
 0123456789abcdef,worker,1.0,Terminated,1000.0,1600.0,600.0,29.3,25.0,T4
-fedcba9876543210,worker,2.0,Terminated,1000.0,1600.0,600.0,29.3,100.0,T4
+fedcba9876543210,worker,2.0,Terminated,1000.0,1600.0,600.0,29.3,75.0,T4
 0000000000000000,tensorflow,1.0,Running,1000.0,,600.0,29.3,100.0,T4
 """
 PODS = """\
@@ -50,6 +50,7 @@ JobID|JobName|User|State|Submit|ElapsedRaw|AllocTRES
 101|train a|ann|COMPLETED|2026-11-20T10:00:00|3600|billing=4,cpu=4,gres/gpu:a100=1,gres/gpu=1
 101.batch|batch||COMPLETED|2026-11-20T10:00:00|3600|cpu=4
 102|eval|bob|FAILED|2026-11-20T10:05:00|60|cpu=4,gres/gpu=1
+104|edit|bob|COMPLETED|2026-11-20T10:04:00|60|cpu=4
 103|big|bob|COMPLETED|2026-11-20T10:05:00|600|cpu=4,gres/gpu:a100=8,gres/gpu=8
 """
 PHILLY = [
@@ -58,7 +59,7 @@ PHILLY = [
         "submitted_time": "2017-10-07 01:11:39",
         "attempts": [
             {"start_time": "2017-10-07 01:12:00", "end_time": "2017-10-07 01:13:00",
-             "detail": [{"ip": "m1", "gpus": ["gpu0"]}]},
+             "detail": [{"ip": "m1", "gpus": ["gpu0"]}, {"ip": "m2", "gpus": ["gpu1"]}]},
             {"start_time": "2017-10-07 01:14:00", "end_time": "2017-10-07 01:14:30",
              "detail": [{"ip": "m2", "gpus": ["gpu3"]}]},
             {"start_time": None, "end_time": "None", "detail": []},
@@ -75,9 +76,11 @@ def _read(text: str) -> Imported:
     return found
 
 
-def _times(found: Imported) -> list[tuple[str, float, float, float]]:
-    """Name, submission, time alone and part of the device of each."""
-    return [(job.name, job.submit_seconds, job.seconds, job.utilisation) for job in found.jobs]
+def _times(found: Imported) -> list[tuple[str, float, float, int, float]]:
+    """Name, submission, time alone, devices and part of each of these, of each job."""
+    return [
+        (job.name, job.submit_seconds, job.seconds, job.gpus, job.utilisation) for job in found.jobs
+    ]
 
 
 @pytest.mark.parametrize(
@@ -85,32 +88,39 @@ def _times(found: Imported) -> list[tuple[str, float, float, float]]:
     [
         (
             HELIOS,
-            [("vcX.1", 10.0, 250.0, 1.0), ("vcY.4", 0.0, 1000.0, 1.0)],
-            ["with several GPUs, which are not simulated (44% of the GPU time)", "without a GPU"],
+            [
+                ("vcX.1", 27.0, 250.0, 1, 1.0),
+                ("vcX.2", 0.0, 125.0, 8, 1.0),
+                ("vcY.4", 17.0, 1000.0, 1, 1.0),
+            ],
+            ["without a GPU"],
         ),
-        (TIRESIAS, [("vgg19.0", 0.0, 150.0, 1.0)], ["with several GPUs, which are not simulated"]),
-        (PAI_JOBS, [("a", 0.0, 60.0, 0.5)], ["with several GPUs, which are not simulated"]),
+        (TIRESIAS, [("vgg19.0", 0.0, 150.0, 1, 1.0), ("vgg11.1", 20.0, 147.0, 2, 1.0)], []),
+        (PAI_JOBS, [("a", 0.0, 60.0, 1, 0.5), ("b", 10.0, 60.0, 4, 1.0)], []),
         (
             PAI_TASKS,
-            [("0123456789ab.worker", 0.0, 600.0, 0.25)],
-            ["with several GPUs, which are not simulated", "that never ran"],
+            [
+                ("0123456789ab.worker", 0.0, 600.0, 1, 0.25),
+                ("fedcba987654.worker", 0.0, 600.0, 2, 0.75),
+            ],
+            ["that never ran"],
         ),
-        (
-            PODS,
-            [("p0", 0.0, 80.0, 0.46)],
-            ["that never ran", "with several GPUs, which are not simulated"],
-        ),
+        (PODS, [("p0", 5.0, 80.0, 1, 0.46), ("p2", 0.0, 100.0, 8, 1.0)], ["that never ran"]),
         (
             SLURM,
-            [("train_a.101", 0.0, 3600.0, 1.0), ("eval.102", 300.0, 60.0, 1.0)],
-            ["with several GPUs, which are not simulated (57% of the GPU time)"],
+            [
+                ("train_a.101", 0.0, 3600.0, 1, 1.0),
+                ("eval.102", 300.0, 60.0, 1, 1.0),
+                ("big.103", 300.0, 600.0, 8, 1.0),
+            ],
+            ["without a GPU"],
         ),
-        (json.dumps(PHILLY), [("ee.app_1", 0.0, 90.0, 1.0)], ["that never ran"]),
+        (json.dumps(PHILLY), [("ee.app_1", 0.0, 90.0, 2, 1.0)], ["that never ran"]),
     ],
     ids=["helios", "tiresias", "pai", "pai_tasks", "pods", "slurm", "philly"],
 )
 def test_each_form_is_recognised(
-    text: str, jobs: list[tuple[str, float, float, float]], left_out: list[str]
+    text: str, jobs: list[tuple[str, float, float, int, float]], left_out: list[str]
 ) -> None:
     found = _read(text)
     assert sorted(_times(found)) == [pytest.approx(job) for job in sorted(jobs)]
@@ -119,7 +129,7 @@ def test_each_form_is_recognised(
 
 
 def test_iterations_are_kept_where_a_trace_has_them() -> None:
-    (job,) = _read(TIRESIAS).jobs
+    job = _read(TIRESIAS).jobs[0]
     assert (job.iterations, job.iteration_seconds) == (600, pytest.approx(0.25))
 
 
@@ -135,7 +145,10 @@ def test_other_texts_are_left_to_the_simulator(text: str) -> None:
         (SLURM.replace("2026-11-20T10:05:00|60", "Unknown|60"), "line 4: Invalid isoformat"),
         (json.dumps([{"attempts": []}]), "job 1: it has no 'vc'"),
         ('[{"attempts": ', "line 1:"),
-        (TIRESIAS.replace("0,1,", "0,4,"), "no job is left for one device; 2 with several GPUs"),
+        (
+            TIRESIAS.replace("0,1,", "0,0,").replace("1,2,", "1,0,"),
+            "no job is left; 2 without a GPU",
+        ),
     ],
 )
 def test_what_does_not_fit_is_said_with_its_place(text: str, what: str) -> None:
@@ -180,12 +193,17 @@ def test_the_command_reads_them_and_says_what_it_left_out(tmp_path: Path) -> Non
     theirs, ours = tmp_path / "jobs.txt", tmp_path / "trace.csv"
     # As some programs write it: with a mark at its begin.
     theirs.write_text(SLURM, encoding="utf-8-sig")
-    ended = _simulate(str(theirs), "--policy", "exclusive,srtf")
+    options = ("--policy", "exclusive,srtf", "--devices", "8")
+    ended = _simulate(str(theirs), *options)
     assert ended.returncode == 0, ended.stderr
-    assert "2 of 2" in ended.stdout
-    assert "Slurm's accounts: 2 jobs; left out: 1 with several GPUs" in ended.stderr
+    assert "3 of 3" in ended.stdout
+    said = "Slurm's accounts: 3 jobs, 1 of them on several GPUs (8 at most)"
+    assert f"{said}; left out: 1 without a GPU" in ended.stderr
     assert _simulate(str(theirs), "--output", str(ours)).returncode == 0
-    assert _simulate(str(ours), "--policy", "exclusive,srtf").stdout == ended.stdout
+    assert _simulate(str(ours), *options).stdout == ended.stdout
+    fewer = _simulate(str(theirs), "--devices", "2")
+    assert fewer.returncode == 2
+    assert "job 'big.103' needs 8 devices, and there are 2" in fewer.stderr
 
 
 def test_history_that_is_not_there_is_said(tmp_path: Path) -> None:

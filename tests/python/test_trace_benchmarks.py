@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import bench_trace_salus, learned
+from benchmarks import bench_philly_gangs, bench_trace_salus, learned
 from gpushare.simulate import runs
 
 
@@ -59,3 +59,33 @@ def test_jobs_that_did_not_end_are_no_figure(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(runs, "run", run)
     with pytest.raises(RuntimeError, match="not all jobs have ended under exclusive"):
         bench_trace_salus.run(quick=True)
+
+
+def test_gangs_are_compared_with_exclusive_in_each_virtual_cluster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    traces: list[str] = []
+
+    def run(trace: str, policies: list[str], machine: dict[str, str]) -> list[dict[str, object]]:
+        traces.append(trace)
+        assert machine["devices"] == "128"
+        return [
+            {"policy": each, "bound_seconds": 1.0, "num_jobs": 7,
+             "completion_seconds": dict.fromkeys(runs.COMPARED, 10.0 / (1 + number)),
+             "num_finished": 7,
+             "wait_seconds": {"worst": 3600.0}, "slowdown": {"p99": 5.0 + number}}
+            for number, each in enumerate(policies)
+        ]  # fmt: skip
+
+    monkeypatch.setattr(runs, "run", run)
+    report = bench_philly_gangs.run(quick=True)
+    assert len(set(traces)) == 8
+    # The last column of a trace is how many devices a job has.
+    rows = [line for line in traces[0].splitlines() if not line.startswith(("#", "name"))]
+    assert max(int(line.rpartition(",")[2]) for line in rows) > 8
+    clusters = ("ee9e8c", "11cb48", "b436b2", "6c71a0")
+    for cluster in (f"{name}_{load}" for name in clusters for load in (100, 150)):
+        assert report.figures[f"{cluster}_exclusive_over_srtf"] == pytest.approx(2.0)
+        assert report.figures[f"{cluster}_bound_over_srtf"] == pytest.approx(0.2)
+        assert report.figures[f"{cluster}_worst_wait_srtf_hours"] == pytest.approx(1.0)
+        assert report.figures[f"{cluster}_p99_slowdown_exclusive"] == pytest.approx(5.0)

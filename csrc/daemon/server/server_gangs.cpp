@@ -9,9 +9,9 @@
 // is not known whether they are on one device, so none begins an iteration before.
 //
 // The rows are settled in a turn of the loop after any machine has answered, and at the time that
-// they name. Orders are carried out in two parts. First the step at which to stop is written to the
-// page of each rank. Only then the machines are told, which may grant leases at once. So no rank
-// starts before all of them know the step. An arbiter's orders come when it has decided.
+// they name. Their orders are carried out by csrc/host/row_orders.h: the step at which to stop is
+// written to the page of each rank before any machine is told. An arbiter's orders come when it has
+// decided.
 //
 // What may go wrong: processes that are no ranks, as torch knows them, name one gang and are on
 // several devices. They have no steps in common, so the second one is refused. The arbiter does not
@@ -29,6 +29,7 @@
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
 #include "csrc/daemon/server/server_impl.h"
+#include "csrc/host/row_orders.h"
 #include "csrc/wire/job_messages.h"
 
 namespace gpushare::daemon {
@@ -41,6 +42,28 @@ constexpr Nanos kMostTime = seconds(3600);
 std::uint64_t bounded(std::uint64_t step) { return std::min(step, kMostSteps); }
 Nanos bounded(Nanos time) { return std::min(time, kMostTime); }
 
+// The ranks' pages, and the machines of their devices.
+class JobsInRows final : public host::RowMachines {
+ public:
+  explicit JobsInRows(JobTable& jobs) : jobs_(jobs) {}
+
+  void set_stop_at(JobId rank, std::uint64_t stop_at) override {
+    JobEntry* const entry = jobs_.find(rank);
+    if (entry == nullptr) return;
+    entry->stop_at = stop_at;
+    if (entry->registration) entry->registration->set_stop_at(stop_at);
+  }
+  void set_row(JobId rank, std::optional<sched::GangRow> row) override {
+    JobEntry* const entry = jobs_.find(rank);
+    if (entry == nullptr) return;
+    entry->row_until = row ? std::optional(row->until) : std::nullopt;
+    entry->conductor->set_row(rank, std::move(row));
+  }
+
+ private:
+  JobTable& jobs_;
+};
+
 }  // namespace
 
 void Server::Impl::begin_gangs() {
@@ -48,7 +71,7 @@ void Server::Impl::begin_gangs() {
     arbiter_.emplace(
         options_, epoch_, loop_,
         ArbiterLink::Callbacks{.on_look = [this] { report_ranks(monotonic_now()); },
-                               .on_orders = [this](auto orders) { carry_out(std::move(orders)); },
+                               .on_orders = [this](const auto& orders) { carry_out(orders); },
                                .on_changed = [this] { note_arbiter(); }});
     arbiter_->begin();
   } else if (machines_.size() > 1) {
@@ -201,10 +224,10 @@ void Server::Impl::settle_gangs() {
   const Nanos now = monotonic_now();
   report_ranks(now);
   if (arbiter_) return arbiter_->tell();
-  host::RowOrders orders = gang_rows_->settle(now);
+  const host::RowOrders orders = gang_rows_->settle(now);
   for (const std::string& said : orders.said)
     log::debug("{}", said);
-  carry_out(std::move(orders.ranks));
+  carry_out(orders.ranks);
   if (orders.look_at.has_value()) {
     gang_timer_.set_at(*orders.look_at);
   } else {
@@ -212,21 +235,9 @@ void Server::Impl::settle_gangs() {
   }
 }
 
-void Server::Impl::carry_out(std::vector<host::RankOrder> orders) {
-  for (const host::RankOrder& order : orders) {
-    JobEntry* const entry = jobs_.find(order.job);
-    if (entry == nullptr || order.is_free) continue;
-    entry->stop_at = order.stop_at;
-    if (entry->registration) entry->registration->set_stop_at(order.stop_at);
-  }
-  for (host::RankOrder& order : orders) {
-    JobEntry* const entry = jobs_.find(order.job);
-    if (entry == nullptr) continue;
-    std::optional<sched::GangRow> row;
-    if (!order.is_free) row = {order.is_open ? order.stop_at : 0, std::move(order.why)};
-    entry->row_until = row ? std::optional(row->until) : std::nullopt;
-    entry->conductor->set_row(order.job, std::move(row));
-  }
+void Server::Impl::carry_out(const std::vector<host::RankOrder>& orders) {
+  JobsInRows machines(jobs_);
+  host::carry_out(orders, machines);
 }
 
 // The arbiter is here again, or is not here any more. A rank keeps the end of its row, and what it

@@ -86,7 +86,7 @@ class Server::Impl {
   void report_ranks(Nanos now);
   void settle_gangs_soon();
   void settle_gangs();
-  void carry_out(std::vector<host::RankOrder> orders);
+  void carry_out(const std::vector<host::RankOrder>& orders);
   void note_arbiter();
 
   // server_sessions.cpp

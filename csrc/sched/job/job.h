@@ -89,6 +89,21 @@ struct Standing {
   bool operator==(const Standing&) const = default;
 };
 
+// Whether it is known how long the job will use the device still. It is not known of a job that
+// does not say how many iterations it has, where no longer run of its model is remembered; of one
+// that has run more than it said; and of one whose iterations were not seen yet.
+inline bool is_length_known(const Standing& job) {
+  return job.iterations_to_go > 0 && job.iteration > Nanos{};
+}
+
+// How long that is thought to be, in seconds. Where it is not known, as long as the job has used
+// the device (least attained service): where lengths have a heavy tail, what has run for long goes
+// on for long.
+inline double remaining_seconds(const Standing& job) {
+  if (!is_length_known(job)) return to_seconds(job.served);
+  return job.iterations_to_go * to_seconds(job.iteration);
+}
+
 // Of a rank of a gang on several devices (turns/row.h): it may begin iterations while it has made
 // fewer of the gang's steps than this.
 struct GangRow {

@@ -46,6 +46,9 @@ struct Sharing {
   // A turn may be cut short for others: for a class that is due, for a gap that is lent, or inside
   // an iteration. False where others run beside the holder, and need not wait for it.
   bool cuts_turns = true;
+  // Gangs over several devices and single jobs have one order, by how long they run still and how
+  // many others wait for that (csrc/host/gang_service.cpp).
+  bool is_by_service = false;
 };
 
 class Policy {

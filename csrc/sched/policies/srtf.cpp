@@ -17,18 +17,6 @@ namespace {
 // starves a long one, and jobs of about the same age are ordered by their lengths.
 constexpr double kAging = 0.02;
 
-// How long the job is thought to use the device still, in seconds. Where that is not known, as long
-// as it has used it (least attained service): where lengths have a heavy tail, what has run for
-// long goes on for long. It is not known of a job that does not say how many iterations it has,
-// where no longer run of its model is remembered; of one that has run more than it said; and of one
-// whose iterations were not seen yet.
-bool is_known(const Standing& job) { return job.iterations_to_go > 0 && job.iteration > Nanos{}; }
-
-double remaining_seconds(const Standing& job) {
-  if (!is_known(job)) return to_seconds(job.served);
-  return job.iterations_to_go * to_seconds(job.iteration);
-}
-
 // How sure it is: between which bounds the jobs lay that it follows from.
 std::string length_text(const Job& job) {
   if (job.settings.iterations_total > 0) return "";
@@ -40,7 +28,7 @@ std::string length_text(const Job& job) {
 }
 
 std::string remaining_text(const Job& job) {
-  if (is_known(job.standing())) {
+  if (is_length_known(job.standing())) {
     const bool is_remembered = job.measured.iteration_source() == Source::kRemembered;
     return fmt::format("{} has {:.3f} s to go{}{}", label(job), remaining_seconds(job.standing()),
                        is_remembered ? ", as remembered of its model" : "", length_text(job));
@@ -59,6 +47,7 @@ std::string remaining_text(const Job& job) {
 // Foreground-Background queue: A survey" (Performance Evaluation 65, 2008), section 2.
 class Srtf final : public Policy {
  public:
+  Srtf() : Policy({}, {.is_by_service = true}) {}
   [[nodiscard]] const char* name() const override { return "srtf"; }
   [[nodiscard]] OrderKey key(const Standing& job) const override {
     const double number = remaining_seconds(job) + kAging * to_seconds(job.registered_at);

@@ -1,6 +1,8 @@
 // When the holder of a lane is asked for its lease back, and when that is looked at again.
 //
-// 1. If nobody wants the lane, the holder goes on, and its page is not watched.
+// 1. If nobody wants the lane, the holder goes on, and its page is not watched. But while a rank
+//    waits for its gang's row, the page is looked at now and then: which of the two has less to run
+//    is asked by the rows of the host.
 // 2. Its quantum is settled anew, from who waits now.
 // 3. If a rule's claim is due (lease_claims.h), the holder is asked for its lease at its next
 //    boundary, once a lease.
@@ -8,6 +10,7 @@
 // 5. Otherwise its page is looked at every gap_poll, so that a gap is seen soon after it begins.
 //    When the next claim is due, the coordinator is called again.
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -28,6 +31,7 @@
 #include "csrc/sched/time/share_limit.h"
 #include "csrc/sched/turns/ask_at_boundary.h"
 #include "csrc/sched/turns/interrupt.h"
+#include "csrc/sched/turns/row.h"
 
 namespace gpushare::sched {
 namespace {
@@ -104,6 +108,20 @@ void keep_looking(Step& step, Lane& lane, const Job& holder) {
   }
 }
 
+// A length that is known is off by an eighth at most between two looks. For a holder that does not
+// say its length a look would tell nothing.
+void look_for_rows(Step& step, const Job& holder) {
+  if (!holder.has_page() || holder.row.has_value() || !is_row_wanted(step.table())) return;
+  const Standing standing = holder.standing();
+  if (standing.iterations_to_go <= 0) return;
+  const Nanos rest = is_length_known(standing)
+                         ? Nanos{std::llround(remaining_seconds(standing) / 8 * 1e9)}
+                         : Nanos{0};
+  const Nanos due = holder.measured.observed_at + std::max(rest, step.table().options.gap_poll);
+  step.due(std::max(due, step.now()));
+  step.look_at(holder.id);
+}
+
 // Says once a lease that an iteration does not end. Before on_deadline the page was looked at; what
 // is known in other steps may be old.
 void warn_of_long_iteration(Step& step, Lane& lane, const Job& holder) {
@@ -164,7 +182,7 @@ void ask_holder(Step& step, Lane& lane) {
   // A holder that has just reconnected has no page yet through which it could be asked.
   if (!c.is_wanted() || !c.holder.has_page()) {
     lane.is_watched = false;
-    return;
+    return look_for_rows(step, c.holder);
   }
   const auto first = lane.waiting.first();
   if (first.has_value() && is_used_up(step.device(), c.table.at(first->id))) {

@@ -105,10 +105,16 @@ JobId choose_by_policy(Step& step, Lane& lane, JobId chosen, const RoomPool& poo
 
 }  // namespace
 
+// A rank that was asked for memory before its row was opened gives that first. Nobody else has the
+// lane meanwhile, since the other ranks wait for this one.
+//
 // A class that is due goes before all that the policy says, or a policy could starve it.
 JobId choose(Step& step, Lane& lane, RoomPool& pool) {
   lane.kept_out = lane.due = JobId{0};
-  if (const JobId rank = first_in_row(step.table(), lane); rank != JobId{0}) return rank;
+  if (const JobId rank = first_in_row(step.table(), lane); rank != JobId{0}) {
+    const bool owes_room = step.table().at(rank).room.revoke.has_value();
+    return owes_room ? JobId{0} : rank;
+  }
   lane.due = choose_for_floor(step, lane, pool);
   if (lane.due != JobId{0}) return lane.due;
   return choose_by_policy(step, lane, choose_next(step, lane, pool), pool);

@@ -25,6 +25,9 @@ struct Singles {
   std::optional<Standing> first;
   Setback setback = Setback::kNone;  // of the first
   bool has_lease = false;            // one of them
+  bool is_in_line = false;           // the first of them
+  // What the first by length has to run still, in seconds (remaining_seconds() in job.h).
+  double seconds_to_run = 0;
 };
 
 }  // namespace gpushare::sched

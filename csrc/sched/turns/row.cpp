@@ -3,6 +3,7 @@
 // has the lane in its way, or a rank that goes on though its row has ended.
 #include "csrc/sched/turns/row.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -35,6 +36,13 @@ JobId first_in_row(const Table& table, const Lane& lane) {
   return first.has_value() ? first->id : JobId{0};
 }
 
+bool is_row_wanted(const Table& table) {
+  return std::any_of(table.device.ranks.begin(), table.device.ranks.end(), [&](JobId rank) {
+    const Job& job = table.at(rank);
+    return job.place.waits_in_gang() && is_outside_row(job);
+  });
+}
+
 Singles singles_on(const Table& table, Nanos now) {
   Singles singles;
   std::optional<OrderKey> first;
@@ -42,12 +50,16 @@ Singles singles_on(const Table& table, Nanos now) {
                        const std::optional<OrderKey>& key) {
     const Setback own = setback(table, job);
     if (job.row.has_value() || own == Setback::kBarred) return;
+    const double seconds = remaining_seconds(job.standing());
+    singles.seconds_to_run =
+        singles.weights.empty() ? seconds : std::min(singles.seconds_to_run, seconds);
     singles.weights[job.who.uid] += job.settings.weight;
     const bool is_first =
         !singles.first.has_value() || (key.has_value() && (!first.has_value() || *key < *first));
     if (!is_first) return;
     first = key;
     singles.first = standing;
+    singles.is_in_line = key.has_value();
     singles.setback = own;
   };
   for (const Lane& lane : table.device.lanes) {

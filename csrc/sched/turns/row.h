@@ -29,6 +29,8 @@ inline bool is_outside_row(const Job& job) { return job.row.has_value() && !is_i
 void set_row(Step& step, Job& job, std::optional<GangRow> row);
 // The first in the lane's line whose row is open; 0: none.
 JobId first_in_row(const Table& table, const Lane& lane);
+// Whether a rank here waits for its gang's row.
+bool is_row_wanted(const Table& table);
 // The jobs of the device without a row.
 Singles singles_on(const Table& table, Nanos now);
 

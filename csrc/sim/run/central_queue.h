@@ -1,12 +1,19 @@
 // One queue over all devices, first come, first served, one job a device at a time: what a cluster
 // without sharing does. The baseline of comparisons (policy=exclusive).
 //
-// Pure bookkeeping. All devices are alike, so the first that is idle takes the next job.
+// A job may need several devices. If the first in the queue needs more than are idle, the first one
+// behind it that needs no more starts in its place. This is backfill without reservations: idle
+// devices are never kept for a large job, so a stream of small jobs can make it wait for long.
+//
+// Pure bookkeeping. All devices are alike, so a job takes the first that are idle.
 #pragma once
 
 #include <cstddef>
 #include <deque>
+#include <map>
+#include <optional>
 #include <set>
+#include <vector>
 
 namespace gpushare::sim {
 
@@ -14,7 +21,7 @@ class CentralQueue {
  public:
   struct Start {
     std::size_t job = 0;
-    std::size_t device = 0;
+    std::vector<std::size_t> devices;
   };
 
   // All devices are idle.
@@ -23,21 +30,32 @@ class CentralQueue {
       idle_.insert(idle_.end(), device);
   }
 
-  void push(std::size_t job) { waiting_.push_back(job); }
-  // The device's job is gone.
+  // Jobs come in the order of their numbers. pre: no more devices than there are, and one at least.
+  void push(std::size_t job, std::size_t num_devices) { waiting_[num_devices].push_back(job); }
+  // The device has no job any more.
   void note_idle(std::size_t device) { idle_.insert(device); }
-  // Whether a job waits and a device is idle.
-  [[nodiscard]] bool can_start() const { return !waiting_.empty() && !idle_.empty(); }
-  // Takes both. pre: can_start().
-  Start start() {
-    const Start next{waiting_.front(), *idle_.begin()};
-    waiting_.pop_front();
-    idle_.erase(idle_.begin());
+
+  // The next job to start, and its devices: both leave the queue. Nothing: none can start now.
+  std::optional<Start> start() {
+    auto first = waiting_.end();
+    for (auto size = waiting_.begin(); size != waiting_.end() && size->first <= idle_.size();
+         ++size) {
+      if (first == waiting_.end() || size->second.front() < first->second.front()) first = size;
+    }
+    if (first == waiting_.end()) return std::nullopt;
+    Start next{first->second.front(), {}};
+    for (std::size_t num = first->first; num > 0; --num) {
+      next.devices.push_back(*idle_.begin());
+      idle_.erase(idle_.begin());
+    }
+    first->second.pop_front();
+    if (first->second.empty()) waiting_.erase(first);
     return next;
   }
 
  private:
-  std::deque<std::size_t> waiting_;
+  // By how many devices they need. Invariant: no list is empty.
+  std::map<std::size_t, std::deque<std::size_t>> waiting_;
   std::set<std::size_t> idle_;
 };
 

@@ -20,6 +20,7 @@ enum class EventKind : std::uint8_t {
   kReleased,  // a job has given the memory that it was asked for
   kDeadline,  // of a device's coordinator
   kLook,      // at the pages of a device's holders
+  kRows,      // the rows of all gangs: there is one source
 };
 
 struct Event {
@@ -45,7 +46,7 @@ class EventQueue {
   Event pop();
 
  private:
-  static constexpr std::size_t kNumKinds = 4;
+  static constexpr std::size_t kNumKinds = 5;
 
   struct Entry {
     Nanos at;

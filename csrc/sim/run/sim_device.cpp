@@ -48,6 +48,16 @@ void SimDevice::tell(const SimJob& job, wire::JobMessage message) {
     world_.gone.push_back(job.id().value - 1);
   }
   said_.push_back({job.id(), std::move(message)});
+  note_rank(job);
+  settle_soon();
+}
+
+void SimDevice::note_rank(const SimJob& job) {
+  if (job.is_in_rows()) world_.rows->note(job);
+}
+
+void SimDevice::settle_soon() {
+  if (!std::exchange(settles_soon_, true)) world_.to_settle.push_back(index_);
 }
 
 // Jobs count from 1 and events from 0.
@@ -78,18 +88,22 @@ Bytes SimDevice::device_free() const {
 void SimDevice::on_lease(const SimJob& job, bool is_open, Nanos since) {
   const sched::CoordinatorOptions& options = world_.scenario.options;
   is_share_new_ = models().interference > 0 && std::max(options.num_lanes, options.pack_lanes) > 1;
+  note_rank(job);
+  settle_soon();
   if (is_open) {
     if (num_open_++ == 0) open_since_ = since;
     return;
   }
   if (--num_open_ == 0) world_.busy += now() - open_since_;
   if (world_.leases != nullptr) {
-    world_.leases->push_back({job.id().value - 1, index_, since, now()});
+    const auto of = static_cast<std::size_t>(&job.spec() - world_.scenario.jobs.data());
+    world_.leases->push_back({of, index_, since, now()});
   }
 }
 
 // Goes on until nobody has anything left to say, at one moment of virtual time.
 void SimDevice::settle() {
+  settles_soon_ = false;
   for (std::size_t n = 0; !said_.empty() || is_share_new_; ++n) {
     if (n == kMostAtOnce) {
       world_.is_stuck = true;
@@ -104,6 +118,7 @@ void SimDevice::settle() {
     hear(said.from, said.message);
   }
   plan_look();
+  if (world_.rows != nullptr) world_.rows->note_singles(index_, *coordinator_);
 }
 
 // Sets the speed of each job with an open lease from what the others use (sim_device.h has the
@@ -124,8 +139,17 @@ void SimDevice::share_device() {
 
 // One step of the coordinator, and what follows from it.
 void SimDevice::hear(JobId from, const wire::JobMessage& message) {
+  if (at(from).is_in_rows() && std::holds_alternative<wire::Register>(message)) {
+    world_.rows->join(at(from), index_);
+  }
   ++world_.num_steps;
   carry_out(coordinator_->on_message(from, message, now()));
+}
+
+void SimDevice::set_row(JobId rank, std::optional<sched::GangRow> row) {
+  ++world_.num_steps;
+  carry_out(coordinator_->set_row(rank, std::move(row), now()));
+  settle_soon();
 }
 
 // Messages go before pages, so a job has its room when its lease is granted.

@@ -33,6 +33,24 @@ struct LeaseRecord {
   Nanos from, to;
 };
 
+// Is told what the rows of gangs depend on (sim_rows.h).
+class RowWatch {
+ public:
+  virtual ~RowWatch() = default;
+  RowWatch(const RowWatch&) = delete;
+  RowWatch& operator=(const RowWatch&) = delete;
+
+  // The rank is about to register on the device.
+  virtual void join(const SimJob& rank, std::size_t device) = 0;
+  // It has said something, or been granted a lease.
+  virtual void note(const SimJob& rank) = 0;
+  // Something has happened on the device: other jobs may stand in line there.
+  virtual void note_singles(std::size_t device, const sched::Coordinator& coordinator) = 0;
+
+ protected:
+  RowWatch() = default;
+};
+
 // The state that all devices of a simulation share.
 struct World {
   World(const Scenario& what, EventQueue& when, std::vector<SimJob>& who)
@@ -40,13 +58,15 @@ struct World {
 
   const Scenario& scenario;
   EventQueue& events;
-  std::vector<SimJob>& jobs;                   // number n has index n - 1
+  std::vector<SimJob>& jobs;                   // number n has index n - 1; each rank is one
   std::vector<LeaseRecord>* leases = nullptr;  // null: nobody wants them
   std::uint64_t num_steps = 0;                 // messages to coordinators, and deadlines
-  std::uint64_t num_decisions = 0;  // messages of coordinators, and leases granted or asked for
-  std::vector<std::size_t> gone;    // jobs that ended since this was emptied
-  bool is_stuck = false;            // at one time, messages follow messages without end
-  Nanos busy;                       // with an open lease at least, of all devices
+  std::uint64_t num_decisions = 0;     // messages of coordinators, and leases granted or asked for
+  std::vector<std::size_t> gone;       // jobs that ended since this was emptied
+  RowWatch* rows = nullptr;            // null: no job is a rank
+  std::vector<std::size_t> to_settle;  // devices to which something was said
+  bool is_stuck = false;               // at one time, messages follow messages without end
+  Nanos busy;                          // with an open lease at least, of all devices
 };
 
 class SimDevice final : public Machine {
@@ -59,11 +79,16 @@ class SimDevice final : public Machine {
   void on_look();
   // Takes what the jobs said to the coordinator until nobody says more; after each event.
   void settle();
+  // It is among World::to_settle from now on.
+  void settle_soon();
+  // For a rank that has registered, or is about to. No-op for one that is gone.
+  void set_row(JobId rank, std::optional<sched::GangRow> row);
 
   // Jobs that have arrived and are not gone.
   [[nodiscard]] const std::vector<SimJob*>& present() const { return present_; }
   [[nodiscard]] std::uint64_t num_switches() const;
 
+  [[nodiscard]] const sched::Coordinator& coordinator() const { return *coordinator_; }
   // What its coordinator remembers of jobs that have ended.
   [[nodiscard]] const sched::Profiles& profiles() const { return coordinator_->profiles(); }
   void set_profiles(sched::Profiles profiles) { coordinator_->set_profiles(std::move(profiles)); }
@@ -92,6 +117,7 @@ class SimDevice final : public Machine {
   void observe_and_decide();
   void plan_look();
   void share_device();
+  void note_rank(const SimJob& job);
   void check_host_budget() const;
 
   std::size_t index_;
@@ -106,6 +132,7 @@ class SimDevice final : public Machine {
   std::optional<Nanos> deadline_event_;  // no later than it
   std::optional<Nanos> look_event_;
 
+  bool settles_soon_ = false;
   std::size_t num_open_ = 0;  // leases
   Nanos open_since_;          // one at least
   bool is_share_new_ = false;

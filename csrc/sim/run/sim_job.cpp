@@ -6,6 +6,10 @@
 // boundary, if the lease was asked for; the next iteration, if the job has given memory away that
 // it needs. After a close the rest of the gap passes before the job wants the next lease.
 //
+// A rank of a gang does not begin its first iteration in a lease by itself: it is ready, and the
+// gang begins the step for all ranks. From then on its boundaries are those of the others. It ends
+// its lease at its row's last step.
+//
 // What may go wrong: the coordinator denies room. The job then ends as denied, at its start or
 // before an iteration. A check here fails only if the coordinator has broken a promise: an
 // iteration ran with less room than its peak, a lease was granted to a job that did not want one,
@@ -36,12 +40,17 @@ std::uint64_t fingerprint_of(const JobSpec& job) {
 wire::Address SimJob::address() const {
   wire::Address of;
   of.job = id_;
+  if (!is_in_rows()) return of;
+  of.gang = gang_->name();
+  of.rank = static_cast<std::uint32_t>(this - gang_->ranks().data());
+  of.ranks = static_cast<std::uint32_t>(gang_->ranks().size());
   return of;
 }
 
 Nanos SimJob::iteration_time() const {
-  if (slowdown_ == 1) return spec_->iteration;
-  return Nanos{std::llround(static_cast<double>(spec_->iteration.value()) * slowdown_)};
+  const double slowdown = gang_ == nullptr ? slowdown_ : gang_->slowdown();
+  if (slowdown == 1) return spec_->iteration;
+  return Nanos{std::llround(static_cast<double>(spec_->iteration.value()) * slowdown)};
 }
 
 // The job begins to exist. It has no memory and no room; the coordinator answers with a Welcome.
@@ -53,7 +62,7 @@ void SimJob::arrive(Machine& machine) {
                                     .command = spec_->name,
                                     .pid = static_cast<std::int32_t>(id_.value),
                                     .uid = uid_,
-                                    .of = {},
+                                    .of = is_in_rows() ? address() : wire::Address{},
                                     .resident = {},
                                     .spilled = {},
                                     .held_term = {},
@@ -61,7 +70,9 @@ void SimJob::arrive(Machine& machine) {
                                     .device_free = machine_->device_free()});
 }
 
+// A rank may have ended with its gang before its coordinator heard its Hello.
 void SimJob::on_message(const wire::CoordinatorMessage& message) {
+  if (phase_ == Phase::kEnded) return;
   std::visit([this](const auto& m) { receive(m); }, message);
 }
 
@@ -100,7 +111,8 @@ void SimJob::receive(const wire::Grant& m) {
                                     .share_limit = spec_->share_limit,
                                     .is_elastic = spec_->is_elastic,
                                     .iterations_total = spec_->says_length ? spec_->iterations : 0},
-                       .fingerprint = fingerprint_of(*spec_)});
+                       .fingerprint = fingerprint_of(*spec_),
+                       .stop_at = is_in_rows() ? std::optional(stop_at_) : std::nullopt});
   } else if (phase_ == Phase::kNeeding) {
     begin_iterations();
   }
@@ -161,16 +173,35 @@ void SimJob::on_grant(Term term) {
 }
 
 // Begins to iterate if the room holds the iteration's peak, and asks for the missing room if not.
-// What was spilled is back then.
+// What was spilled is back then. A rank that gets its memory back in time stays in step.
 void SimJob::begin_iterations() {
   const Bytes missing = spec_->peak - memory_.room;
   if (missing > Bytes{0}) {
     phase_ = Phase::kNeeding;
+    if (gang_ != nullptr) gang_->part();
     return need(missing);
   }
   tally_.moved += memory_.restore(spec_->peak);
+  if (gang_ == nullptr) return begin_step();
+  if (phase_ == Phase::kRunning && gang_->is_stepping()) return run_on();
+  get_ready();
+}
+
+void SimJob::get_ready() {
+  phase_ = Phase::kReady;
+  ready_since_ = machine_->now();
+  gang_->note_ready();
+}
+
+void SimJob::begin_step() {
   phase_ = Phase::kRunning;
   runs_.begin(machine_->now(), iteration_time(), spec_->gap);
+  run_on();
+}
+
+void SimJob::go_on() {
+  if (phase_ != Phase::kRunning) return;
+  settle();
   run_on();
 }
 
@@ -179,17 +210,22 @@ void SimJob::begin_iterations() {
 void SimJob::run_on() {
   const Nanos now = machine_->now();
   if (iterations_ == spec_->iterations) return end(Outcome::kFinished);
-  if (lease_.is_asked && runs_.is_at_boundary(now)) {
+  const bool ends_lease = lease_.is_asked || iterations_ >= stop_at_;
+  if (ends_lease && runs_.is_at_boundary(now)) {
     close();
     return rest();
   }
   const bool has_given = memory_.resident < spec_->peak || memory_.room < spec_->peak;
   // The next iteration is due and memory that it needs was given away in the gap.
   if (has_given && now >= runs_.begun_at()) return begin_iterations();
-  // If nobody wants anything, the next event is the job's last boundary.
-  Nanos next = runs_.boundary(spec_->iterations - iterations_);
-  if (lease_.is_asked || each_iteration_) next = runs_.boundary(1);
-  if (has_given || (each_iteration_ && is_in_gap())) next = std::min(next, runs_.begun_at());
+  const bool has_parted = gang_ != nullptr && !gang_->is_stepping();
+  if (has_parted && now >= runs_.begun_at()) return get_ready();
+  // If nobody wants anything, the next event is the job's last boundary, or its row's.
+  const bool is_next = ends_lease || each_iteration_;
+  Nanos next = runs_.boundary(is_next ? 1 : std::min(spec_->iterations, stop_at_) - iterations_);
+  if (has_given || has_parted || (each_iteration_ && is_in_gap())) {
+    next = std::min(next, runs_.begun_at());
+  }
   machine_->wake_at(*this, next);
 }
 
@@ -215,11 +251,20 @@ void SimJob::on_ask(Term term) {
 // stretched or shortened in proportion (iterations.h).
 void SimJob::slow(double slowdown) {
   if (slowdown == slowdown_) return;
-  settle();
   slowdown_ = slowdown;
+  gang_ == nullptr ? retime() : gang_->retime();
+}
+
+void SimJob::retime() {
   if (phase_ != Phase::kRunning) return;
+  settle();
   runs_.change(machine_->now(), iteration_time());
   run_on();
+}
+
+void SimJob::set_stop_at(std::uint64_t stop_at) {
+  stop_at_ = stop_at;
+  go_on();
 }
 
 // The job is left as it stands: nothing is told to the coordinator, whose time has ended too.
@@ -245,6 +290,7 @@ void SimJob::close() {
 // After a close the rest of the gap passes, then the job wants the next lease.
 void SimJob::rest() {
   phase_ = Phase::kGap;
+  if (gang_ != nullptr) gang_->part();
   if (runs_.begun_at() <= machine_->now()) return want();
   machine_->wake_at(*this, runs_.begun_at());
 }
@@ -257,6 +303,12 @@ void SimJob::end(Outcome outcome) {
   ended_at_ = machine_->now();
   memory_.clear();
   machine_->tell(*this, wire::Gone{.of = address()});
+  if (gang_ == nullptr) return;
+  outcome == Outcome::kDenied ? gang_->deny() : gang_->part();
+}
+
+void SimJob::deny() {
+  if (phase_ != Phase::kEnded) end(Outcome::kDenied);
 }
 
 }  // namespace gpushare::sim

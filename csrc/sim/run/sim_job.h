@@ -7,15 +7,20 @@
 // While a lease is open nothing happens at a boundary, unless the job was asked for the lease, gave
 // memory that the next iteration needs, or ends: so the next event is one of these, and the
 // boundaries until then are counted when somebody looks (iterations.h, sim_job_page.cpp).
+//
+// A rank of a gang (sim_gang.h) is such a job too. Before its first step in a lease it is kReady:
+// it waits, inside the step, for the other ranks. Its row ends its lease at `stop_at`.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "csrc/base/units.h"
 #include "csrc/sim/run/iterations.h"
 #include "csrc/sim/run/job_memory.h"
 #include "csrc/sim/run/link.h"
+#include "csrc/sim/run/sim_gang.h"
 #include "csrc/sim/scenario/scenario.h"
 #include "csrc/wire/messages.h"
 
@@ -53,9 +58,18 @@ class SimJob {
  public:
   enum class Outcome : std::uint8_t { kRunning, kFinished, kDenied };
 
-  // `spec` must outlive it.
-  SimJob(JobId id, const JobSpec& spec, bool each_iteration, std::uint32_t uid = 0)
-      : id_(id), spec_(&spec), each_iteration_(each_iteration), uid_(uid) {}
+  // `spec` and `gang` must outlive it. null: it has one device.
+  SimJob(JobId id,
+         const JobSpec& spec,
+         bool each_iteration,
+         std::uint32_t uid = 0,
+         SimGang* gang = nullptr)
+      : id_(id),
+        spec_(&spec),
+        each_iteration_(each_iteration),
+        uid_(uid),
+        gang_(gang),
+        stop_at_(is_in_rows() ? 0 : std::numeric_limits<std::uint64_t>::max()) {}
 
   // `machine` must outlive the job.
   void arrive(Machine& machine);
@@ -67,6 +81,17 @@ class SimJob {
   void on_released();
   // From now on its iterations take `slowdown` times as long. pre: its lease is open.
   void slow(double slowdown);
+  // At this boundary it ends its lease by itself. pre: it is in rows.
+  void set_stop_at(std::uint64_t stop_at);
+
+  // For its gang: the next step begins for all ranks. pre: it is ready.
+  void begin_step();
+  // Another rank has parted: what follows for this one, if it was in step.
+  void go_on();
+  // The speed of the slowest rank is another one.
+  void retime();
+  // Another rank was refused room.
+  void deny();
 
   // The page, as the coordinator looks at it now.
   wire::Usage look();
@@ -76,12 +101,27 @@ class SimJob {
 
   [[nodiscard]] JobId id() const { return id_; }
   [[nodiscard]] const JobSpec& spec() const { return *spec_; }
+  [[nodiscard]] const SimGang* gang() const { return gang_; }
+  // Whether rows decide when it may begin iterations (csrc/host/gang_rows.h).
+  [[nodiscard]] bool is_in_rows() const { return gang_ != nullptr && gang_->has_rows(); }
+  [[nodiscard]] double own_slowdown() const { return slowdown_; }
   [[nodiscard]] wire::Address address() const;
   [[nodiscard]] Bytes resident() const { return memory_.resident; }
   [[nodiscard]] Bytes spilled() const { return memory_.spilled; }
   [[nodiscard]] Bytes spilled_file() const { return memory_.spilled_file; }
   [[nodiscard]] bool has_arrived() const { return phase_ != Phase::kNew; }
   [[nodiscard]] bool has_lease() const { return lease_.is_open; }
+  [[nodiscard]] bool has_ended() const { return phase_ == Phase::kEnded; }
+  [[nodiscard]] std::uint32_t uid() const { return uid_; }
+  [[nodiscard]] bool is_waiting() const { return phase_ == Phase::kWaiting; }
+  // pre: settle() was called.
+  [[nodiscard]] bool is_in_gap() const;
+  // How long one takes now; 0: none has ended yet.
+  [[nodiscard]] Nanos known_iteration() const {
+    return iterations_ > 0 ? iteration_time() : Nanos{0};
+  }
+  // What the opening of its last lease cost.
+  [[nodiscard]] Nanos stall() const { return lease_.stall; }
 
   [[nodiscard]] Outcome outcome() const { return outcome_; }
   [[nodiscard]] Nanos ended_at() const { return ended_at_; }
@@ -102,6 +142,7 @@ class SimJob {
     kStarting,
     kWaiting,
     kOpening,
+    kReady,
     kRunning,
     kNeeding,
     kGap,
@@ -142,8 +183,8 @@ class SimJob {
   void close();
   void rest();
   void end(Outcome outcome);
+  void get_ready();
   [[nodiscard]] wire::Usage usage();
-  [[nodiscard]] bool is_in_gap() const;
   [[nodiscard]] Nanos iteration_time() const;
 
   JobId id_;
@@ -151,6 +192,8 @@ class SimJob {
   Machine* machine_ = nullptr;
   bool each_iteration_;
   std::uint32_t uid_;
+  SimGang* gang_;
+  std::uint64_t stop_at_;
 
   Phase phase_ = Phase::kNew;
   JobMemory memory_;
@@ -164,6 +207,7 @@ class SimJob {
 
   Outcome outcome_ = Outcome::kRunning;
   Nanos ended_at_;
+  Nanos ready_since_;
   Nanos since_;  // when it began to wait, or was granted its lease
   Tally tally_;
 };

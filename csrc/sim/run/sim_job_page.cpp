@@ -41,9 +41,10 @@ wire::Usage SimJob::usage() {
   wire::Usage usage;
   usage.iterations = iterations_;
   usage.optimizer_steps = iterations_;
+  usage.gang_steps = is_in_rows() ? iterations_ : 0;
   usage.busy = runs_.busy();
   usage.stall = lease_.stall;
-  usage.changed_at = runs_.changed_at(machine_->now());
+  usage.changed_at = phase_ == Phase::kReady ? ready_since_ : runs_.changed_at(machine_->now());
   usage.is_in_gap = is_in_gap();
   if (iterations_ > 1) usage.gap = {.usual = spec_->gap, .mean = spec_->gap};
   usage.is_parked = phase_ == Phase::kWaiting;

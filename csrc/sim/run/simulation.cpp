@@ -1,7 +1,8 @@
 // Runs a scenario: takes the events in order of time and gives each to its job or device. After
-// each event that device settles, so the next event finds nothing left to say. A job is placed on a
-// device when it arrives, once (csrc/host/device_placement.h), or where jobs do not share, when a
-// device has become idle (central_queue.h).
+// each event the devices settle to which something was said, and then the rows of gangs, until
+// nobody has anything left to say. A job is placed on its devices when it arrives, once
+// (csrc/host/device_placement.h), or where jobs do not share, when enough devices have become idle
+// (central_queue.h).
 //
 // The run ends when all jobs have ended, when no event is left, or at the scenario's `until`. Jobs
 // that have not ended then are reported as running.
@@ -16,6 +17,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -24,26 +26,65 @@ namespace {
 
 // So many events are taken between two looks for Ctrl-C.
 constexpr std::uint64_t kEventsBetweenLooks = 4096;
+// More rounds of devices and rows at one moment are taken for an endless exchange.
+constexpr std::size_t kMostRounds = 100'000;
 
-// How long a job still runs is not said, as most jobs do not say it.
+// Of a job that arrives only the sizes are known.
 host::JobLoad load_of(const JobSpec& job) { return {.sizes = {job.live, job.peak - job.live}}; }
+
+// As the daemon does: the work is known of a job that says its length, once an iteration is timed.
+host::JobLoad load_of(SimJob& job) {
+  host::JobLoad load = load_of(job.spec());
+  job.settle();
+  const JobSpec& spec = job.spec();
+  if (!spec.says_length || job.iterations() == 0) return load;
+  const auto count = [](std::uint64_t num) { return static_cast<std::int64_t>(num); };
+  load.work = {.left = spec.iteration * count(spec.iterations - job.iterations()),
+               .whole = spec.iteration * count(spec.iterations)};
+  return load;
+}
+
+std::size_t num_ranks(const Scenario& scenario) {
+  std::size_t sum = 0;
+  for (const JobSpec& job : scenario.jobs)
+    sum += job.gpus;
+  return sum;
+}
 
 }  // namespace
 
-// An arrival is the first kWake of a job. jobs_ is reserved, since devices keep pointers into it.
+// jobs_ and gangs_ are reserved, since devices and ranks keep pointers into them. Without sharing
+// each job has its devices alone, so its ranks need no row.
 Simulation::Simulation(const Scenario& scenario, bool with_leases)
     : scenario_(scenario),
-      events_(scenario.jobs.size(), scenario.num_devices),
+      events_(num_ranks(scenario), scenario.num_devices),
       world_(scenario_, events_, jobs_) {
   if (with_leases) world_.leases = &leases_;
-  jobs_.reserve(scenario_.jobs.size());
+  jobs_.reserve(num_ranks(scenario_));
+  gangs_.reserve(scenario_.jobs.size());
   const std::map<std::string, std::uint32_t> uids = uids_of(scenario_);
-  for (const JobSpec& spec : scenario_.jobs) {
-    events_.set(EventKind::kWake, jobs_.size(), spec.arrival);
-    jobs_.emplace_back(JobId{jobs_.size() + 1}, spec, scenario_.each_iteration, uids.at(spec.user));
-  }
+  for (const JobSpec& spec : scenario_.jobs)
+    add_job(spec, uids.at(spec.user));
   placed_.resize(jobs_.size());
   if (scenario.is_exclusive) queue_.emplace(scenario.num_devices);
+  if (scenario.is_exclusive || gangs_.empty()) return;
+  world_.rows = &rows_.emplace(world_, devices_);
+}
+
+// An arrival is the first kWake of a job's first rank.
+void Simulation::add_job(const JobSpec& spec, std::uint32_t uid) {
+  const std::size_t first = jobs_.size();
+  first_ranks_.push_back(first);
+  events_.set(EventKind::kWake, first, spec.arrival);
+  SimGang* const gang =
+      spec.gpus == 1 ? nullptr : &gangs_.emplace_back(gangs_.size(), !scenario_.is_exclusive);
+  for (std::uint32_t rank = 0; rank < spec.gpus; ++rank)
+    jobs_.emplace_back(JobId{jobs_.size() + 1}, spec, scenario_.each_iteration, uid, gang);
+  if (gang != nullptr) gang->set_ranks(std::span(jobs_).subspan(first));
+}
+
+std::span<const SimJob> Simulation::ranks_of(std::size_t job) const {
+  return std::span(jobs_).subspan(first_ranks_[job], scenario_.jobs[job].gpus);
 }
 
 Result<std::unique_ptr<Simulation>> Simulation::create(const Scenario& scenario, bool with_leases) {
@@ -68,26 +109,67 @@ Status Simulation::add_devices() {
   return {};
 }
 
-void Simulation::arrive(std::size_t job) {
-  if (queue_.has_value()) return queue_->push(job);
-  place(job, host::choose_device(loads_, load_of(jobs_[job].spec())));
+void Simulation::arrive(std::size_t first) {
+  const JobSpec& spec = jobs_[first].spec();
+  if (queue_.has_value()) return queue_->push(first, spec.gpus);
+  if (rows_.has_value()) renew_loads();
+  place(first, host::choose_devices(loads_, load_of(spec), spec.gpus));
 }
 
-void Simulation::place(std::size_t job, std::size_t device) {
-  placed_[job] = device;
-  loads_[device].add(load_of(jobs_[job].spec()));
-  devices_[device]->arrive(jobs_[job]);
+// Gangs need the work that is left on each device: one that is bound beside a job of weeks may wait
+// for weeks. Without gangs the jobs are counted instead, which takes no time for idle devices.
+//
+// Under `srtf` a job that comes goes before one that has more to run. So no job counts with more
+// than those of known work have on average.
+void Simulation::renew_loads() {
+  Nanos whole;
+  std::int64_t num_known = 0;
+  for (const host::DeviceLoad& load : loads_) {
+    whole += load.whole_work();
+    num_known += static_cast<std::int64_t>(load.num_known());
+  }
+  const bool has_most = scenario_.options.policy == "srtf" && num_known > 0;
+  for (std::size_t device = 0; device < devices_.size(); ++device) {
+    loads_[device] = host::DeviceLoad(scenario_.options.capacity, scenario_.models.context);
+    for (const SimJob* const job : devices_[device]->present()) {
+      host::JobLoad load = load_of(jobs_[job->id().value - 1]);
+      if (has_most && load.work) load.work->left = std::min(load.work->left, whole / num_known);
+      loads_[device].add(load);
+    }
+  }
 }
 
-// Jobs that are let in from the queue may end at once, and make room for the next.
-void Simulation::settle(std::size_t device) {
-  devices_[device]->settle();
-  count_gone();
-  while (queue_.has_value() && queue_->can_start()) {
-    const CentralQueue::Start start = queue_->start();
-    place(start.job, start.device);
-    devices_[start.device]->settle();
+// Each rank, from the first on, goes to one of the devices.
+void Simulation::place(std::size_t first, const std::vector<std::size_t>& devices) {
+  std::size_t rank = first;
+  for (const std::size_t device : devices) {
+    placed_[rank] = device;
+    loads_[device].add(load_of(jobs_[rank].spec()));
+    devices_[device]->arrive(jobs_[rank++]);
+  }
+}
+
+// Jobs that are let in from the queue may end at once, and make room for the next. What the rows
+// decide is said to devices, and what happens there may be news for the rows.
+void Simulation::settle() {
+  for (std::size_t round = 0;; ++round) {
+    world_.is_stuck = world_.is_stuck || round == kMostRounds;
+    if (world_.is_stuck) return;
+    for (const std::size_t device : std::exchange(world_.to_settle, {}))
+      devices_[device]->settle();
     count_gone();
+    start_queued();
+    if (!world_.to_settle.empty()) continue;
+    if (!rows_.has_value() || !rows_->is_due()) return;
+    rows_->settle();
+  }
+}
+
+void Simulation::start_queued() {
+  while (queue_.has_value()) {
+    const std::optional<CentralQueue::Start> start = queue_->start();
+    if (!start.has_value()) return;
+    place(start->job, start->devices);
   }
 }
 
@@ -96,7 +178,7 @@ void Simulation::settle(std::size_t device) {
 void Simulation::count_gone() {
   for (const std::size_t job : world_.gone) {
     ++num_ended_;
-    loads_[placed_[job]].remove(load_of(jobs_[job].spec()));
+    if (!rows_.has_value()) loads_[placed_[job]].remove(load_of(jobs_[job].spec()));
     if (!jobs_[job].spec().model.empty()) share_profiles(placed_[job]);
     if (queue_.has_value()) queue_->note_idle(placed_[job]);
   }
@@ -110,8 +192,13 @@ void Simulation::share_profiles(std::size_t of) {
   }
 }
 
-// An event of a job concerns only its own device, so only that one settles.
+// The device of the event settles even if nothing was said to it, since its next look is planned
+// then. A rank may say things to the devices of its gang, too.
 void Simulation::happen(const Event& event) {
+  if (event.kind == EventKind::kRows) {
+    rows_->on_time();
+    return settle();
+  }
   if (event.kind == EventKind::kDeadline || event.kind == EventKind::kLook) {
     SimDevice& device = *devices_[event.of];
     if (event.kind == EventKind::kDeadline) {
@@ -119,7 +206,8 @@ void Simulation::happen(const Event& event) {
     } else {
       device.on_look();
     }
-    return settle(event.of);
+    device.settle_soon();
+    return settle();
   }
   SimJob& job = jobs_[event.of];
   if (event.kind == EventKind::kReleased) {
@@ -129,7 +217,8 @@ void Simulation::happen(const Event& event) {
   } else {
     arrive(event.of);
   }
-  settle(placed_[event.of]);
+  if (job.has_arrived()) devices_[placed_[event.of]]->settle_soon();
+  settle();
 }
 
 Status Simulation::check_progress(std::uint64_t num_events) {

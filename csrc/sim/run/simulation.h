@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "csrc/base/status.h"
@@ -13,7 +14,9 @@
 #include "csrc/sim/run/central_queue.h"
 #include "csrc/sim/run/event_queue.h"
 #include "csrc/sim/run/sim_device.h"
+#include "csrc/sim/run/sim_gang.h"
 #include "csrc/sim/run/sim_job.h"
+#include "csrc/sim/run/sim_rows.h"
 #include "csrc/sim/scenario/scenario.h"
 
 namespace gpushare::sim {
@@ -32,8 +35,11 @@ class Simulation {
   Status run(const KeepsGoing& keeps_going);
 
   [[nodiscard]] const Scenario& scenario() const { return scenario_; }
+  // Each rank of a gang is one of its own here. The others of its gang follow it.
   [[nodiscard]] const std::vector<SimJob>& jobs() const { return jobs_; }
-  // The index of each job's device; 0 for a job that has not arrived.
+  // The ranks of the scenario's job of that index; one if it has one device.
+  [[nodiscard]] std::span<const SimJob> ranks_of(std::size_t job) const;
+  // The index of the device of each of jobs(); 0 for one that has not arrived.
   [[nodiscard]] const std::vector<std::size_t>& placed() const { return placed_; }
   [[nodiscard]] const std::vector<LeaseRecord>& leases() const { return leases_; }
   [[nodiscard]] const World& world() const { return world_; }
@@ -43,9 +49,12 @@ class Simulation {
  private:
   Simulation(const Scenario& scenario, bool with_leases);
   Status add_devices();
-  void arrive(std::size_t job);
-  void place(std::size_t job, std::size_t device);
-  void settle(std::size_t device);
+  void add_job(const JobSpec& spec, std::uint32_t uid);
+  void arrive(std::size_t first);
+  void renew_loads();
+  void place(std::size_t first, const std::vector<std::size_t>& devices);
+  void settle();
+  void start_queued();
   void count_gone();
   void share_profiles(std::size_t of);
   void happen(const Event& event);
@@ -53,11 +62,14 @@ class Simulation {
 
   const Scenario& scenario_;
   EventQueue events_;
+  std::vector<SimGang> gangs_;
   std::vector<SimJob> jobs_;
+  std::vector<std::size_t> first_ranks_;  // of each job of the scenario: an index of jobs_
   std::vector<LeaseRecord> leases_;
   World world_;
   std::vector<std::unique_ptr<SimDevice>> devices_;
-  std::vector<host::DeviceLoad> loads_;
+  std::optional<SimRows> rows_;          // nothing: no job is in rows
+  std::vector<host::DeviceLoad> loads_;  // with gangs: as of the last arrival
   std::vector<std::size_t> placed_;
   std::optional<CentralQueue> queue_;
   std::size_t num_ended_ = 0;

@@ -170,6 +170,9 @@ Status read_job(Fields& fields, Scenario& scenario) {
   fields.take("peak", job.peak);
   fields.take("weight", job.weight);
   fields.take("utilisation", job.utilisation);
+  std::uint64_t gpus = job.gpus;
+  fields.take("gpus", gpus);
+  job.gpus = static_cast<std::uint32_t>(std::min(gpus, kMostDevices + 1));
   fields.take("priority", priority);
   fields.take("limit", job.limit);
   fields.take("user", job.user);
@@ -251,6 +254,9 @@ Status check(const JobSpec& job) {
   if (!(job.utilisation > 0 && job.utilisation <= 1)) {
     return invalid("utilisation must be above 0, and 1 at most");
   }
+  if (job.gpus < 1 || job.gpus > kMostDevices) {
+    return invalid(fmt::format("gpus must be 1 to {}", kMostDevices));
+  }
   if (job.peak < job.live) return invalid("peak must be live or more");
   const double seconds = seconds_alone(job);
   if (seconds > to_seconds(kNever)) {
@@ -260,19 +266,27 @@ Status check(const JobSpec& job) {
   return {};
 }
 
-// Takes the slowest case: all jobs one after the other on one device, each slowed by all lanes. The
-// limits are below half of what 64 bits can count, so no sum overflows, nor does that of one
-// iteration more.
+// A gang has no two ranks on one device, so one that is larger than the machine could never run.
+//
+// The sums are of the slowest case: all jobs one after the other on one device, each slowed by all
+// lanes. The limits are below half of what 64 bits can count, so no sum overflows, nor does that of
+// one iteration more.
 Status check_sums(const Scenario& scenario) {
   double last = 0;
   double alone = 0;
   double bytes = 0;
   for (const JobSpec& job : scenario.jobs) {
+    if (job.gpus > scenario.num_devices) {
+      return invalid(fmt::format("job '{}' needs {} devices, and there {} {}", job.name, job.gpus,
+                                 scenario.num_devices == 1 ? "is" : "are", scenario.num_devices));
+    }
     last = std::max(last, to_seconds(job.arrival));
     alone += static_cast<double>(job.iterations) * to_seconds(job.iteration + job.gap);
-    bytes += static_cast<double>(job.peak.value());
+    bytes += static_cast<double>(job.peak.value()) * job.gpus;
   }
-  const std::uint32_t num_lanes = std::max(scenario.options.num_lanes, scenario.options.pack_lanes);
+  const bool is_pack = scenario.options.policy == "pack";
+  const std::uint32_t num_lanes =
+      std::max(scenario.options.num_lanes, is_pack ? scenario.options.pack_lanes : 1);
   const double slowdown = 1 + scenario.models.interference * static_cast<double>(num_lanes - 1);
   constexpr double kMostSeconds = 4e9;
   if (last + alone * slowdown > kMostSeconds) {

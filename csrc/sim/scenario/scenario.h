@@ -31,7 +31,8 @@ struct JobSpec {
   Bytes live;
   Bytes peak;
   double weight = 1;
-  double utilisation = 1;  // of the device, while it runs alone
+  double utilisation = 1;  // of each device, while it runs alone
+  std::uint32_t gpus = 1;  // devices: with several it is a gang of as many ranks
   wire::Priority priority = wire::Priority::kNormal;
   Bytes limit;               // 0: none
   Nanos deadline;            // of an iteration; 0: none
@@ -75,7 +76,8 @@ Result<Scenario> parse_device(const std::string& fields);
 
 // Whether each value of the job is allowed. errors: kInvalidArgument.
 Status check(const JobSpec& job);
-// Whether all jobs together are within what can be counted. errors: kInvalidArgument.
+// Whether each job has as many devices as it needs, and all together are within what can be
+// counted. errors: kInvalidArgument.
 Status check_sums(const Scenario& scenario);
 
 }  // namespace gpushare::sim

@@ -13,6 +13,8 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -83,6 +85,12 @@ bool read_elastic(const std::string& text, Row& row) {
   row.job.is_elastic = text == "1";
   return text == "0" || text == "1";
 }
+bool read_gpus(const std::string& text, Row& row) {
+  const auto gpus = parse_count(text);
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  if (gpus.has_value()) row.job.gpus = static_cast<std::uint32_t>(std::min(*gpus, kMost));
+  return gpus.has_value();
+}
 bool read_model(const std::string& text, Row& row) {
   row.job.model = text;
   return true;
@@ -126,6 +134,7 @@ constexpr std::array kColumns{
            [](const std::string& text, Row& row) {
              return put(parse_number(text), row.job.utilisation);
            }},
+    Column{"gpus", Unit::kNone, "a count", read_gpus},
     Column{"priority", Unit::kNone, "guaranteed, interactive, normal or opportunistic",
            read_priority},
     Column{"limit", Unit::kSize, kSizeForm,

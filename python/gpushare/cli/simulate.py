@@ -87,7 +87,10 @@ def simulate(
     plot: Annotated[Path | None, typer.Option(help="Folder for plots (needs matplotlib).")] = None,
     generate: Annotated[
         str | None,
-        typer.Option(help="Make a trace instead: salus, fitted, spread, philly or alibaba."),
+        typer.Option(
+            help="Make a trace instead: salus, fitted, spread, alibaba, philly or one of Philly's "
+            "virtual clusters: philly-ee9e8c, philly-11cb48, philly-b436b2, philly-6c71a0."
+        ),
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="With --generate: how many.")] = 100,
     seed: Annotated[int, typer.Option(help="With --generate.")] = 0,
@@ -250,14 +253,14 @@ def _write(output: Path, text: str) -> None:
 def _generate(
     cluster: str, output: Path | None, *, jobs: int, seed: int, devices: int, load: float
 ) -> None:
-    from gpushare.simulate import generate
+    from gpushare.simulate import clusters, generate
     from gpushare.simulate.trace import to_csv
 
     try:
         made = generate.generate(cluster, jobs=jobs, seed=seed, devices=devices, load=load)
     except ValueError as error:
         raise typer.BadParameter(f"--generate: {error}") from error
-    source = generate.CLUSTERS[cluster].source
+    source = clusters.CLUSTERS[cluster].source
     text = to_csv(made, f"{source}.\n{jobs} jobs, seed {seed}, load {load} on {devices} devices")
     if output is None:
         print(text, end="")

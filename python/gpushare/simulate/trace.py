@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 HEADER = (
     "name,user,submit_s,iterations,iteration_s,persistent_mib,peak_mib,utilisation,gap_s,"
-    "model,says_length"
+    "model,says_length,gpus"
 )
 
 
@@ -31,6 +31,8 @@ class TraceJob(NamedTuple):
     """Jobs of one user with the same model are remembered for each other; "": not remembered."""
     says_length: bool = True
     """Whether it tells the coordinator how many iterations it will run."""
+    gpus: int = 1
+    """Devices; with several it is a gang, and all other figures are of each of its ranks."""
 
     @property
     def seconds(self) -> float:
@@ -45,7 +47,7 @@ def to_csv(jobs: Iterable[TraceJob], comment: str = "") -> str:
     lines += [
         f"{job.name},{job.user},{job.submit_seconds:.3f},{job.iterations},"
         f"{job.iteration_seconds:.6f},{job.persistent_mib},{job.peak_mib},"
-        f"{job.utilisation:.3f},{job.gap_seconds:.6f},{job.model},{int(job.says_length)}"
+        f"{job.utilisation:.3f},{job.gap_seconds:.6f},{job.model},{int(job.says_length)},{job.gpus}"
         for job in jobs
     ]
     return "\n".join(lines) + "\n"

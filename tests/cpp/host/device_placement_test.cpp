@@ -132,5 +132,27 @@ TEST(DevicePlacementProperty, NoDeviceItCannotFitWhileThereIsAnother) {
   }));
 }
 
+// Group 0 to 3 has a job, and group 4 to 7 none. A group of two begins at an even number.
+TEST(DevicePlacement, AGangGoesToTheGroupWhoseWorstDeviceIsBest) {
+  std::vector<DeviceLoad> devices(8, device(gib(1)));
+  devices[1].add({{mib(10), mib(10)}});
+  const JobLoad job{{mib(10), mib(10)}};
+  EXPECT_EQ(choose_devices(devices, job, 4), (std::vector<std::size_t>{4, 5, 6, 7}));
+  EXPECT_EQ(choose_devices(devices, job, 2), (std::vector<std::size_t>{2, 3}));
+  EXPECT_EQ(choose_devices(devices, job, 8).size(), 8U);
+}
+
+// Groups of gangs lie in each other or apart, however many devices there are.
+TEST(DevicePlacement, AGangHasAsManyDevicesAsItNeedsSideBySide) {
+  const std::vector<DeviceLoad> devices(7, device(gib(1)));
+  for (std::size_t num = 1; num <= devices.size(); ++num) {
+    const std::vector<std::size_t> chosen = choose_devices(devices, {{mib(10), mib(10)}}, num);
+    ASSERT_EQ(chosen.size(), num);
+    for (std::size_t i = 0; i < num; ++i)
+      EXPECT_EQ(chosen[i], chosen.front() + i);
+    EXPECT_LT(chosen.back(), devices.size());
+  }
+}
+
 }  // namespace
 }  // namespace gpushare::host

@@ -112,6 +112,7 @@ class World {
     if (device > 0 || !has_single_) return {};
     sched::Singles singles{.weights = {{1, 1.0}}, .first = sched::Standing{}};
     singles.has_lease = rows_.row_on(device) == nullptr;
+    singles.is_in_line = !singles.has_lease;
     if (singles.has_lease) single_since_ = now_;
     singles.first->waiting_since = single_since_;
     return singles;

@@ -179,17 +179,21 @@ TEST(RowOrder, AGangBelowAnotherHasItsPartOfTheTimeAndNoMore) {
   EXPECT_NEAR(had.at("first"), 0.95, 0.01);
 }
 
+// Under every policy.
 TEST(RowOrder, AGangBelowSingleJobsAndTheyBelowItHaveTheirPart) {
-  Shared below;
-  below.add("gang");
-  below.change("gang",
-               [](RankReport& rank) { rank.standing.priority = wire::Priority::kOpportunistic; });
-  below.add_single(0, wire::Priority::kNormal);
-  EXPECT_NEAR(below.run(seconds(100)).at("gang"), 0.05, 0.01);
-  Shared above;
-  above.add("gang");
-  above.add_single(0, wire::Priority::kOpportunistic);
-  EXPECT_NEAR(above.run(seconds(100)).at("single"), 0.05, 0.01);
+  for (const std::string& policy : sched::policy_names()) {
+    SCOPED_TRACE(policy);
+    Shared below(policy);
+    below.add("gang");
+    below.change("gang",
+                 [](RankReport& rank) { rank.standing.priority = wire::Priority::kOpportunistic; });
+    below.add_single(0, wire::Priority::kNormal);
+    EXPECT_NEAR(below.run(seconds(100)).at("gang"), 0.05, 0.015);
+    Shared above(policy);
+    above.add("gang");
+    above.add_single(0, wire::Priority::kOpportunistic);
+    EXPECT_NEAR(above.run(seconds(100)).at("single"), 0.05, 0.015);
+  }
 }
 
 // A class with many gangs has no more of the time than one with one.
@@ -205,7 +209,7 @@ TEST(RowOrder, AllGangsOfALowerClassHaveOnePartTogether) {
   EXPECT_NEAR(had.at("last2"), 0.0167, 0.005);
 }
 
-TEST(RowOrder, TheGangThatHasLeastToGoOnAllItsDevicesIsFirstUnderSrtf) {
+TEST(RowOrder, TheGangThatHasLeastToGoIsFirstUnderSrtf) {
   Shared shared("srtf");
   shared.add("long");
   shared.add("short");
@@ -218,24 +222,6 @@ TEST(RowOrder, TheGangThatHasLeastToGoOnAllItsDevicesIsFirstUnderSrtf) {
     rank.standing.iterations_to_go = 100'000;
   });
   EXPECT_GT(shared.run(seconds(10)).at("short"), 0.99);
-}
-
-// A single job of 15 s goes before a gang of 10 s on two devices, and not before one of 5 s.
-TEST(RowOrder, TheTimeOfAGangCountsOnEachOfItsDevicesUnderSrtf) {
-  for (const auto& [to_go, is_gang_first] : {std::pair{1000, false}, std::pair{500, true}}) {
-    Shared shared("srtf");
-    shared.add("gang");
-    shared.change("gang", [to_go = to_go](RankReport& rank) {
-      rank.standing.iteration = kIteration;
-      rank.standing.iterations_to_go = to_go;
-      rank.standing.registered_at = Nanos{};
-    });
-    sched::Singles& single = shared.add_single(0, wire::Priority::kNormal);
-    single.first->iteration = kIteration;
-    single.first->iterations_to_go = 1500;
-    auto had = shared.run(seconds(5));
-    EXPECT_GT(is_gang_first ? had["gang"] : had["single"], 0.97);
-  }
 }
 
 TEST(RowOrder, TheGangThatCameFirstIsFirstUnderFifo) {

@@ -9,47 +9,10 @@
 
 #include "csrc/wire/job_messages.h"
 
+#include "tests/cpp/sim/plain_machine.h"
+
 namespace gpushare::sim {
 namespace {
-
-// Keeps what a job says and plans; time is the test's.
-class PlainMachine final : public Machine {
- public:
-  [[nodiscard]] Nanos now() const override { return at; }
-  void tell(const SimJob& /*job*/, wire::JobMessage message) override {
-    said.push_back(std::move(message));
-  }
-  void wake_at(const SimJob& /*job*/, Nanos when) override { wakes_at = when; }
-  void released_at(const SimJob& /*job*/, Nanos when) override { releases_at = when; }
-  Link& link() override { return link_; }
-  [[nodiscard]] const Models& models() const override { return models_; }
-  [[nodiscard]] Bytes device_total() const override { return {}; }
-  [[nodiscard]] Bytes device_free() const override { return {}; }
-  void on_lease(const SimJob& /*job*/, bool is_open, Nanos /*since*/) override {
-    num_open += is_open ? 1 : -1;
-  }
-
-  // The last thing said, if it is of this kind.
-  template <typename M>
-  [[nodiscard]] const M* last() const {
-    return said.empty() ? nullptr : std::get_if<M>(&said.back());
-  }
-
-  Nanos at;
-  std::vector<wire::JobMessage> said;
-  std::optional<Nanos> wakes_at;
-  std::optional<Nanos> releases_at;
-  int num_open = 0;
-
- private:
-  Models models_ = [] {
-    Models models;
-    models.spill = models.restore = gib(1);
-    models.switch_cost = Nanos{0};
-    return models;
-  }();
-  Link link_{models_};
-};
 
 // A job of 10 iterations of 100 ms with gaps of 50 ms, that keeps 1 GiB and needs 2: with its
 // lease, in its first iteration since 0 s.

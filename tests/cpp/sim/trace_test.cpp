@@ -21,10 +21,10 @@ TEST(Trace, ReadsEveryColumn) {
       "# made by hand\n"
       "utilisation,priority,name,user,submit,iterations,iteration,gap,persistent,peak,weight,limit,"
       "deadline,"
-      "due,share_limit,elastic,model,says_length\n"
+      "due,share_limit,elastic,model,says_length,gpus\n"
       "\n"
       "0.75,guaranteed, vgg.1 "
-      ",ann,1.5s,300,20ms,1ms,500MiB,2GiB,2.5,3GiB,50ms,10min,0.5,1,vgg,0\r\n");
+      ",ann,1.5s,300,20ms,1ms,500MiB,2GiB,2.5,3GiB,50ms,10min,0.5,1,vgg,0,8\r\n");
   ASSERT_EQ(jobs.size(), 1U);
   const JobSpec& job = jobs.front();
   EXPECT_EQ(job.name, "vgg.1");
@@ -45,6 +45,13 @@ TEST(Trace, ReadsEveryColumn) {
   EXPECT_TRUE(job.is_elastic);
   EXPECT_EQ(job.model, "vgg");
   EXPECT_FALSE(job.says_length);
+  EXPECT_EQ(job.gpus, 8U);
+}
+
+TEST(Trace, RefusesAJobOfNoDevice) {
+  const auto jobs = parse_trace("submit_s,iterations,iteration_ms,gpus\n0,1,1,0\n");
+  ASSERT_FALSE(jobs.has_value());
+  EXPECT_THAT(jobs.error().message(), HasSubstr("line 2: gpus must be 1 to"));
 }
 
 TEST(Trace, TakesUnitsFromTheColumnsName) {

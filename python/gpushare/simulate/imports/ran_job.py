@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -25,7 +26,7 @@ class RanJob(NamedTuple):
     seconds: float
     """How long it ran, by itself on its devices."""
     gpus: float
-    """Whole ones, or a part of one."""
+    """Whole ones, or a part of one. Of 1.5 it is taken to have two, and to use 3/4 of each."""
     iterations: int = 0
     """0: not known."""
     gap_seconds: float = 0.0
@@ -46,6 +47,10 @@ class Imported(NamedTuple):
     def summary(self) -> str:
         """One line for people."""
         text = f"{self.form}: {len(self.jobs)} jobs"
+        most = max(job.gpus for job in self.jobs)
+        if most > 1:
+            gangs = sum(job.gpus > 1 for job in self.jobs)
+            text += f", {gangs} of them on several GPUs ({most} at most)"
         return f"{text}; left out: {', '.join(self.left_out)}" if self.left_out else text
 
 
@@ -60,7 +65,7 @@ def seconds_of(text: str) -> float:
 
 
 def import_jobs(form: str, jobs: Iterable[RanJob]) -> Imported:
-    """Keeps the jobs that one device can run, the first of which arrives at 0.
+    """Keeps the jobs that ran on GPUs, the first of which arrives at 0.
 
     Raises:
         ValueError: None is left.
@@ -83,7 +88,7 @@ def import_jobs(form: str, jobs: Iterable[RanJob]) -> Imported:
         for why, number in lost.most_common()
     ]
     if not kept:
-        raise ValueError(f"{form}: no job is left for one device; {', '.join(left_out) or 'empty'}")
+        raise ValueError(f"{form}: no job is left; {', '.join(left_out) or 'empty'}")
     first = min(job.submit_seconds for job in kept)
     kept.sort(key=lambda job: job.submit_seconds)
     return Imported(form, [_row(job, first) for job in kept], left_out)
@@ -94,7 +99,7 @@ def _why_left_out(job: RanJob) -> str:
         return "that never ran"
     if job.gpus <= 0:
         return "without a GPU"
-    return "with several GPUs, which are not simulated" if job.gpus > 1 else ""
+    return ""
 
 
 def _row(job: RanJob, first: float) -> TraceJob:
@@ -107,8 +112,9 @@ def _row(job: RanJob, first: float) -> TraceJob:
         iteration_seconds=max(job.seconds / iterations - job.gap_seconds, 1e-6),
         persistent_mib=job.persistent_mib,
         peak_mib=job.peak_mib,
-        utilisation=min(job.gpus, 1.0),
+        utilisation=job.gpus / math.ceil(job.gpus),
         gap_seconds=job.gap_seconds,
+        gpus=math.ceil(job.gpus),
     )
 
 
