@@ -5,10 +5,10 @@ until it ends, and a later job starts if its devices are idle now. None are kept
 waits for more.
 
 For each of four virtual clusters, and each load L in percent: `VC_L_exclusive_over_X`, the average
-completion time without sharing over that under policy X; `VC_L_bound_over_X`, the least average that
-any schedule could have over that under X; `VC_L_worst_wait_X_hours`, the longest that a job waited;
-`VC_L_p99_slowdown_X`, what one job in a hundred exceeds of its completion time over the time that it
-takes alone.
+completion time without sharing over that under policy X; `VC_L_bound_over_X`, the least average
+that any schedule could have over that under X; `VC_L_worst_wait_X_hours`, the longest that a job
+waited; `VC_L_p99_slowdown_X`, what one job in a hundred exceeds of its completion time over the
+time that it takes alone.
 
 Virtual time, so no machine's speed is in the figures; one sample for each seed.
 """
