@@ -50,8 +50,8 @@ Result<SocketAddress> unix_address(const std::string& path) {
   return address;
 }
 
-// `flags`: AI_NUMERICHOST where the host may not be a name.
-Result<SocketAddress> find(const StreamAddress& at, int flags) {
+// `flags`: AI_NUMERICHOST where the host may not be a name. `turn`: which of several.
+Result<SocketAddress> find(const StreamAddress& at, int flags, std::size_t turn = 0) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | AI_NUMERICSERV;
@@ -63,9 +63,15 @@ Result<SocketAddress> find(const StreamAddress& at, int flags) {
         fmt::format("look up {}: {}", at.host, ::gai_strerror(error)));
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  std::size_t num = 0;
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next)
+    ++num;
+  const addrinfo* chosen = found;
+  for (std::size_t i = 0; i < turn % num; ++i)
+    chosen = chosen->ai_next;
   SocketAddress address;
-  std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
-  address.size = found->ai_addrlen;
+  std::memcpy(&address.storage, chosen->ai_addr, chosen->ai_addrlen);
+  address.size = chosen->ai_addrlen;
   return address;
 }
 
@@ -120,9 +126,9 @@ std::string to_string(const StreamAddress& address) {
   return fmt::format("tcp:{}:{}", is_v6 ? "[" + address.host + "]" : address.host, address.port);
 }
 
-Result<StreamAddress> look_up(const StreamAddress& address) {
+Result<StreamAddress> look_up(const StreamAddress& address, std::size_t turn) {
   if (!address.path.empty()) return address;
-  const auto found = find(address, 0);
+  const auto found = find(address, 0, turn);
   if (!found) return fail(found.error());
   std::array<char, INET6_ADDRSTRLEN + 20> number{};
   const int error =

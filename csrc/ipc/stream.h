@@ -27,9 +27,10 @@ struct StreamAddress {
 // errors: kInvalidArgument, with what is allowed.
 Result<StreamAddress> parse_stream_address(std::string_view text);
 std::string to_string(const StreamAddress& address);
-// The same with the host as a number, so that connect_stream() need not look it up. May take
-// seconds. errors: kUnavailable: no such name.
-Result<StreamAddress> look_up(const StreamAddress& address);
+// The same with the host as a number, so that connect_stream() need not look it up. A name may have
+// several numbers, one of which nobody listens at: `turn` counts through them. May take seconds.
+// errors: kUnavailable: no such name.
+Result<StreamAddress> look_up(const StreamAddress& address, std::size_t turn = 0);
 
 // A Unix socket has mode 0600. errors: kIo, kInvalidArgument: the host is a name.
 Result<UniqueFd> listen_stream(const StreamAddress& address);

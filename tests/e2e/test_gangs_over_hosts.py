@@ -163,6 +163,19 @@ def test_a_killed_rank_holds_no_other_program_up(hosts: Hosts, stock: str, tmp_p
             assert _digest(whole) == stock
 
 
+# The name may have two numbers, and the arbiter listens at one of them.
+def test_a_host_finds_its_arbiter_by_name(
+    coordinator: Coordinator, arbiter: ArbiterProcess
+) -> None:
+    by_name = arbiter.address.replace("127.0.0.1", "localhost")
+    host = coordinator(**SETTINGS, **(arbiter.settings() | {"arbiter": by_name}))
+    with JobProcess(env=host, command=[sys.executable, "-c", ALONE]) as single:
+        assert single.result()["iterations"] == 50
+    wait_until(lambda: "joins from 127.0.0.1" in arbiter.log())
+    warnings = [each["text"] for each in read_status(host)["warnings"]]
+    assert not any("the arbiter" in text for text in warnings)
+
+
 # A host without the token gets no rows. It says so, and its single jobs run.
 def test_a_host_with_another_token_is_refused(
     coordinator: Coordinator, arbiter: ArbiterProcess, tmp_path: Path

@@ -14,8 +14,8 @@ LookUp::~LookUp() {
 void LookUp::begin(const ipc::StreamAddress& address,
                    std::function<void(Result<ipc::StreamAddress>)> on_found) {
   if (thread_.joinable()) thread_.join();  // it has called back
-  auto thread = start_thread("looking up a host", [this, address, on_found] {
-    loop_.post([on_found, found = ipc::look_up(address)] { on_found(found); });
+  auto thread = start_thread("looking up a host", [this, address, on_found, turn = turn_++] {
+    loop_.post([on_found, found = ipc::look_up(address, turn)] { on_found(found); });
   });
   if (thread) {
     thread_ = *std::move(thread);

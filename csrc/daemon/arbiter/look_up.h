@@ -2,6 +2,7 @@
 // resolver may take seconds, and has no other way to be asked.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <thread>
 
@@ -19,12 +20,14 @@ class LookUp {
   LookUp(const LookUp&) = delete;
   LookUp& operator=(const LookUp&) = delete;
 
-  // Calls back on the loop's thread, after this call. pre: none is under way.
+  // Calls back on the loop's thread, after this call. If the name has several numbers, each call
+  // takes the next. pre: none is under way.
   void begin(const ipc::StreamAddress& address,
              std::function<void(Result<ipc::StreamAddress>)> on_found);
 
  private:
   ipc::EventLoop& loop_;
+  std::size_t turn_ = 0;
   std::thread thread_;
 };
 

@@ -61,6 +61,9 @@ TEST(StreamAddress, ANameIsLookedUpAndAnUnknownOneIsUnavailable) {
   ASSERT_TRUE(found.has_value()) << found.error().message();
   EXPECT_TRUE(found->host == "127.0.0.1" || found->host == "::1") << found->host;
   EXPECT_EQ(found->port, 7);
+  // However many numbers it has, each turn finds one.
+  for (std::size_t turn = 1; turn < 5; ++turn)
+    EXPECT_TRUE(look_up({.host = "localhost", .port = 7}, turn).has_value());
   const auto unknown = look_up({.host = "no-such-host.invalid", .port = 7});
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().code(), StatusCode::kUnavailable);
