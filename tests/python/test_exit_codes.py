@@ -68,6 +68,9 @@ ROWS = {
     "trace record": Row(("-o", os.devnull), alone=ExitCode.UNREACHABLE),
     "trace merge": Row(("trace.csv", "-o", os.devnull), wrong_setting=None),
     "slurm print-config": Row(("prolog",), wrong_setting=None),
+    "k8s device-plugin": Row(wrong_setting=None),
+    "k8s coordinators": Row(wrong_setting=None),
+    "k8s print-manifest": Row(wrong_setting=None),
     "version": Row(wrong_setting=None),
 }
 
@@ -248,7 +251,7 @@ def _documented(text: str) -> tuple[set[int], dict[str, set[int]]]:
     codes = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
     of_commands = {
         name: {int(code) for code in re.findall(r"\d+", row)}
-        for name, row in re.findall(r"^\| `([a-z -]+)` \| (.*) \|$", text, re.MULTILINE)
+        for name, row in re.findall(r"^\| `([a-z0-9 -]+)` \| (.*) \|$", text, re.MULTILINE)
     }
     return codes, of_commands
 

@@ -37,6 +37,7 @@ COMMANDS = (
     "dashboard",
     "trace",
     "slurm",
+    "k8s",
     "version",
 )
 """Subcommands in the order of the help; each is a module of this package with ``add_to(app)``."""
