@@ -45,9 +45,25 @@ def test_a_suspended_holder_keeps_nobody_from_its_turns(
     assert late["digest"] == alone("mlp", "adam", 1, 60)["digest"]
 
 
+def _stop_with_its_memory(env: dict[str, str], job: JobProcess) -> None:
+    """Suspends the job when its memory is in place: in its turn, that is."""
+
+    def is_stopped() -> bool:
+        wait_until(lambda: row_of(env, job)["state"] == "running")
+        os.kill(job.pid, signal.SIGSTOP)
+        wait_until(lambda: row_of(env, job)["state"] == "suspended")
+        row = row_of(env, job)
+        has_memory: bool = row["resident_bytes"] > row["spilled_bytes"]
+        if not has_memory:
+            os.kill(job.pid, signal.SIGCONT)
+        return has_memory
+
+    wait_until(is_stopped)
+
+
 def test_who_lacks_memory_of_a_suspended_job_waits(coordinator: Coordinator, alone: Alone) -> None:
     # The one that has its memory in place goes on for up to `max_wait`, some 12 iterations.
-    steps = 80
+    steps = 120
     capacity = int(1.2 * peak_alone("mlp", "adam"))
     env = coordinator(
         capacity=str(capacity),
@@ -62,8 +78,7 @@ def test_who_lacks_memory_of_a_suspended_job_waits(coordinator: Coordinator, alo
         held, other = (_start(stack, env, seed, steps) for seed in (1, 2))
         held.say()
         other.say()
-        os.kill(held.pid, signal.SIGSTOP)
-        wait_until(lambda: row_of(env, held)["state"] == "suspended")
+        _stop_with_its_memory(env, held)
         wait_until(lambda: "held by suspended jobs" in row_of(env, other).get("explain", ""))
         # Longer than it waits for anybody else.
         before = row_of(env, other)
