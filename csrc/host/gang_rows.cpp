@@ -147,6 +147,12 @@ RowOrders GangRows::settle(Nanos now) {
     if (gang.state == State::kOpen || gang.state == State::kClosing)
       settle_running(name, gang, now, orders);
   }
+  // A row that has ended now may have been in the way.
+  for (auto& [name, gang] : gangs_) {
+    if (gang.state != State::kUnknown) continue;
+    adopt(gang, now, orders);
+    if (gang.state == State::kOpen) settle_running(name, gang, now, orders);
+  }
   settle_waiting(now, orders);
   for (auto& [name, gang] : gangs_) {
     if (gang.state == State::kOpen) extend(gang, now, orders);

@@ -317,6 +317,27 @@ TEST(GangRows, ARestartedCoordinatorTellsNothingBeforeAllRanksHaveSaidTheirSteps
   EXPECT_EQ(host.order(1).stop_at, 40U);
 }
 
+// The other row has ended in the decision that finds it so: nothing else would happen later.
+TEST(GangRows, RanksThatComeBackGoOnAsSoonAsTheRowInTheirWayIsOver) {
+  Host host;
+  for (const std::uint64_t job : {3U, 4U})
+    host.see(rank_of(kBlue, job, job - 3));
+  host.settle();
+  host.run(3);
+  host.run(4);
+  for (const std::uint64_t job : {1U, 2U}) {
+    RankReport report = rank_of({1000, "a"}, job, job - 1);
+    report.has_lease = !(report.wants = job == 2);
+    host.see(report);
+  }
+  host.settle();
+  EXPECT_FALSE(host.orders.contains(JobId{2}));
+  host.stop(3, 10);
+  host.stop(4, 10);
+  host.settle();
+  EXPECT_TRUE(host.order(1).is_open && host.order(2).is_open);
+}
+
 // Ranks that evaluate for an hour make no steps, and nor do those that lie.
 TEST(GangRows, ARowThatOthersWaitForEndsAfterATimeToo) {
   Host host = two_gangs();
