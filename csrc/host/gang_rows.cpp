@@ -115,16 +115,19 @@ void GangRows::forget(JobId job) {
 }
 
 // While the first single job runs it has less and less to go, which lets no gang open a row.
-void GangRows::note_singles(std::size_t device, const sched::Singles& singles) {
+bool GangRows::note_singles(std::size_t device, const sched::Singles& singles) {
   Singles& known = singles_.at(device);
   const sched::Singles before = std::exchange(known.seen, singles);
   const auto standing = [](const sched::Singles& of) {
-    return std::tuple(of.weights, of.setback,
-                      of.first.has_value() ? of.first->priority : wire::Priority::kNormal);
+    const sched::Standing first = of.first.value_or(sched::Standing{});
+    return std::tuple(of.weights, of.setback, of.has_lease, of.is_in_line, first.id,
+                      first.priority);
   };
+  const bool is_news =
+      standing(before) != standing(singles) || before.seconds_to_run < singles.seconds_to_run;
   known.has_news = true;
-  is_line_new_ = is_line_new_ || standing(before) != standing(singles) ||
-                 before.seconds_to_run < singles.seconds_to_run;
+  is_line_new_ = is_line_new_ || is_news;
+  return is_news;
 }
 
 void GangRows::set_policy(const std::string& name) {
@@ -203,10 +206,12 @@ void GangRows::extend(Gang& gang, Nanos now, RowOrders& orders) {
   const std::uint64_t more = steps_in_slice(gang);
   const std::uint64_t margin = std::max<std::uint64_t>(more / 2, 1);
   const std::uint64_t most = gang.most_steps();
-  if (must_end(gang, now)) return;
-  // A rank of which nothing is known cannot be told, and would be waited for inside a step.
-  if (gang.has([](const Rank& rank) { return !rank.seen.is_known; })) return;
-  if (most + margin >= gang.stop_at) gang.stop_at = most + std::max(more, margin + 1);
+  if (most + margin >= gang.stop_at) {
+    if (must_end(gang, now)) return;
+    // A rank of which nothing is known cannot be told, and would be waited for inside a step.
+    if (gang.has([](const Rank& rank) { return !rank.seen.is_known; })) return;
+    gang.stop_at = most + std::max(more, margin + 1);
+  }
   orders.look_by(now + std::max(gang.time_of(gang.stop_at - most - margin), kLook));
 }
 

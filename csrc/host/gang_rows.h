@@ -99,8 +99,9 @@ class GangRows {
   void report(const RankReport& report, Nanos now);
   // The rank has ended, or its process has.
   void forget(JobId job);
-  // The jobs without a row that wait in line on the device, or have a lease there.
-  void note_singles(std::size_t device, const sched::Singles& singles);
+  // The jobs without a row that wait in line on the device, or have a lease there. Returns whether
+  // they stand in another way, so that the rows should be settled anew.
+  bool note_singles(std::size_t device, const sched::Singles& singles);
   // pre: a policy has that name.
   void set_policy(const std::string& name);
   RowOrders settle(Nanos now);

@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -47,7 +46,6 @@ SimRows::SimRows(World& world, const Devices& devices)
       devices_(devices),
       rows_(options_of(world.scenario)),
       device_of_(world.jobs.capacity()),
-      singles_(world.scenario.num_devices),
       until_(world.jobs.capacity()) {}
 
 // As in the daemon, before the machine hears the Register: the rank must not be granted a lease in
@@ -66,16 +64,8 @@ void SimRows::note(const SimJob& rank) {
 }
 
 void SimRows::note_singles(std::size_t device, const sched::Coordinator& coordinator) {
-  if (rows_.empty() && news_.empty() && !singles_[device].has_value()) return;
-  const sched::Singles seen = coordinator.singles(world_.events.now());
-  const std::optional<sched::Singles> before = std::exchange(singles_[device], seen);
-  rows_.note_singles(device, seen);
-  // While the first one runs it has less and less to go, which lets no gang open a row.
-  const auto news = [](const sched::Singles& of) {
-    return std::tuple(of.weights, of.setback, of.has_lease, of.first.has_value());
-  };
-  is_new_ = is_new_ || !before.has_value() || news(*before) != news(seen) ||
-            before->seconds_to_run < seen.seconds_to_run;
+  const bool is_news = rows_.note_singles(device, coordinator.singles(world_.events.now()));
+  is_new_ = is_new_ || is_news;
 }
 
 bool SimRows::is_due() const {

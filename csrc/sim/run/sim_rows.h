@@ -48,8 +48,7 @@ class SimRows final : public RowWatch, private host::RowMachines {
   std::vector<std::optional<std::size_t>> device_of_;  // of each rank here, by its index
   std::set<std::size_t> news_;                         // ranks to report, by index
   std::set<std::size_t> with_leases_;  // gangs of which a rank may have a lease, by first rank
-  std::vector<std::optional<sched::Singles>> singles_;  // by device, as told last
-  std::vector<std::uint64_t> until_;  // of each rank's row, as its device was told; 0: closed
+  std::vector<std::uint64_t> until_;   // of each rank's row, as its device was told; 0: closed
   bool is_new_ = false;
   std::optional<Nanos> look_at_;
   std::optional<Nanos> event_;  // set for look_at_, or earlier

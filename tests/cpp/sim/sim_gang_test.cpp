@@ -243,12 +243,10 @@ TEST(SimGangProperty, SaysTheSameTwice) {
   }));
 }
 
-// An event for each boundary of each rank, against boundaries that are only counted. Where gangs
-// have turns by what each has had, the times of looks count too, so only the order by service is
-// held to it.
+// An event for each boundary of each rank, against boundaries that are only counted.
 TEST(SimGangProperty, CountedBoundariesAreThoseOfEvents) {
   EXPECT_TRUE(rc::check("leases begin and end when they do step by step", [] {
-    const std::string device = any_machine(3) + " gap_poll=10ms policy=srtf";
+    const std::string device = any_machine(3) + " gap_poll=10ms";
     const std::string jobs = any_gangs(*rc::gen::inRange(1, 6), 3);
     const Detail all{.jobs = true, .leases = true};
     RC_ASSERT(make_report(*run_gangs(device, jobs)->simulation, all) ==
