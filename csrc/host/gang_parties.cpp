@@ -35,7 +35,7 @@ void GangRows::pass_time(Nanos now) {
     if (is_all_new || std::exchange(singles.has_news, false))
       update(singles.party, party_of(singles, device, now));
   }
-  // Who is due changes with time.
+  // With time a party of a lower class becomes due.
   is_line_new_ = is_line_new_ || is_all_new || Contest::has_classes(parties_);
 }
 
@@ -59,7 +59,6 @@ Party GangRows::party_of(const Gang& gang) const {
     whole.iterations_to_go = std::max(whole.iterations_to_go, own.iterations_to_go);
     whole.served += own.served;
   }
-  whole.iterations_to_go *= static_cast<double>(party.devices.size());
   party.weights[gang.ranks.begin()->second.seen.gang.first] = whole.weight;
   party.turn = slice(gang);
   stand(gang, party);
@@ -71,7 +70,8 @@ void GangRows::stand(const Gang& gang, Party& party) {
   party.wants = party.runs || wants_row(gang);
 }
 
-// A holder would stand in line from now on.
+// If nobody is in line, the standing is that of a job with a lease, which would stand in line from
+// now on.
 Party GangRows::party_of(const Singles& singles, std::size_t device, Nanos now) const {
   Party party;
   party.standing = singles.seen.first.value_or(sched::Standing{});

@@ -1,7 +1,7 @@
 // Decides which gang's row is open on which devices, and until which step.
 //
-// Whose row is opened next is decided in gang_waiting.cpp and gang_service.cpp. Two open rows never
-// share a device.
+// The files gang_waiting.cpp and gang_service.cpp decide whose row is opened next. Two open rows
+// never share a device.
 //
 // A row's number of steps is what the slowest rank makes in a slice. The slice is long enough that
 // switching costs no more than switch_loss, as for single jobs. The row is extended before its end
@@ -137,7 +137,7 @@ void GangRows::set_policy(const std::string& name) {
     gang.is_first = false;
 }
 
-// What is skipped would come out as it did the last time.
+// A part is skipped where it would come out as it did the last time.
 RowOrders GangRows::settle(Nanos now) {
   RowOrders orders;
   pass_time(now);

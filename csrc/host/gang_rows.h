@@ -5,7 +5,7 @@
 // alone, gang A could have one device and gang B the other, and both would wait for ever. So a gang
 // has a row: all its devices at once, until each rank has made the same number of steps.
 //
-//   kWaiting --open--> kOpen (until stop_at) --all have reached it--> kWaiting, last in order
+//   kWaiting --open--> kOpen (until stop_at) --all have reached it--> kWaiting
 //   kOpen --a rank ends, does not come, or others wait too long--> kClosing
 //   kClosing --nobody has a lease--> kWaiting
 //   kWaiting --ranks come with leases of a coordinator before--> kUnknown --all have said--> kOpen
@@ -81,7 +81,7 @@ struct RowOptions {
   Nanos most_slice = seconds(10);
   double switch_loss = 0.02;    // of the time, as for single jobs
   std::string policy = "fair";  // one of sched::policy_names()
-  double class_floor = 0.05;
+  double class_floor = 0.05;    // of the time, for each class that waits below another
   // How often a row that others wait for is looked at for ranks that idle, who say nothing.
   Nanos idle_look = millis(20);
 };
@@ -211,7 +211,8 @@ class GangRows {
   Parties parties_;               // all of them, while it settles
   Contest contest_;
   std::optional<Nanos> settled_at_;
-  // Who may open a row by service does not change while nothing is new and no time has come.
+  // By service the gangs that may open a row stay the same while nothing is new and no time has
+  // come.
   bool is_line_new_ = false;
   std::optional<Nanos> line_due_;
   // By device: how many gangs that wait want a row there. Counted where the line is new.

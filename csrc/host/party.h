@@ -1,13 +1,12 @@
-// Who goes first on the devices of a host: gangs, and the single jobs of each device.
+// Decides who goes first on the devices of a host: gangs, and the single jobs of each device.
 //
 // Which problem it solves: the machine of a device orders its own jobs, but a gang has devices of
 // several machines. So gangs are put in order here, by the policy of the devices, and the single
 // jobs of a device count as one more that wants it: a party.
 //
-// A policy sees a party as it sees a job: as a Standing. That of a gang has the class and the
-// weight of its ranks, and the time that it has to go on all its devices together. So under `srtf`
-// a gang on four devices is four times as long as a single job. That of single jobs is the standing
-// of the first of them in line.
+// A policy sees a party as it sees a job: as a Standing. That of a gang is made of those of its
+// ranks. That of single jobs is the standing of the first of them in line. Under `srtf` this order
+// is not asked for: gang_service.cpp has another one, which looks at all parties together.
 //
 // Where a policy goes by time served, each party has a share of the time by the weights of its
 // jobs: users have the same share, and each user's jobs divide it. A party's virtual time rises by

@@ -41,7 +41,7 @@ class Shared {
     }
     return gangs_[name].front();
   }
-  // One that wants the device from now on; it has it while no row is open there.
+  // A single job wants the device from now on, and has it while no row is open there.
   sched::Singles& add_single(std::size_t device, wire::Priority priority) {
     sched::Singles& singles = singles_[device];
     singles.first.emplace();

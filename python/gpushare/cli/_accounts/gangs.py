@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpushare.cli._screen.ranks import count_ranks, merge
+
 if TYPE_CHECKING:
     from gpushare._accounts.accounts import Row
 
@@ -33,9 +35,6 @@ def fold(rows: list[Row]) -> list[Row]:
 
 def _merge(ranks: list[Row]) -> Row:
     failed = [rank for rank in ranks if rank["how"] != "ended" or rank["exit_code"]]
-    whole = (failed or ranks)[0].copy()
-    for keys, choose in ((_LONGEST, max), (_SLOWEST, min), (_SUMS, sum)):
-        for key in keys:
-            whole[key] = choose(rank[key] for rank in ranks)
-    whole["name"] = f"{whole['name']} ({len(ranks)} ranks)"
+    whole = merge(ranks, (failed or ranks)[0], most=_LONGEST, least=_SLOWEST, sums=_SUMS)
+    whole["name"] = count_ranks(whole["name"], ranks)
     return whole

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpushare._settings.devices import label
+from gpushare.cli._screen.ranks import count_ranks, merge
 
 _SUMS = ("resident_bytes", "spilled_bytes", "lane_bytes", "persistent_bytes", "ephemeral_bytes")
 """What the ranks have together."""
@@ -47,19 +48,11 @@ def _gang(job: dict[str, Any]) -> tuple[int, str]:
 
 
 def _merge(ranks: list[dict[str, Any]]) -> dict[str, Any]:
-    whole = min(ranks, key=lambda rank: int(rank["job"])).copy()
-    for key in _SUMS:
-        values = [rank.get(key) for rank in ranks]
-        if key in whole:
-            whole[key] = None if None in values else sum(values)
-    for keys, choose in ((_MOST, max), (_LEAST, min)):
-        for key in keys:
-            if key in whole:
-                whole[key] = choose(rank[key] for rank in ranks)
+    first = min(ranks, key=lambda rank: int(rank["job"]))
+    whole = merge(ranks, first, most=_MOST, least=_LEAST, sums=_SUMS)
     if any(rank["state"] == "running" for rank in ranks):
         whole["state"] = "running"
-    name = whole["name"] or f"pid {whole['pid']}"
-    whole["name"] = f"{name} ({len(ranks)} ranks)"
+    whole["name"] = count_ranks(whole["name"] or f"pid {whole['pid']}", ranks)
     # Of ranks on one device only one stands in line, and the others say which.
     texts = [rank["explain"] for rank in ranks if rank["explain"]]
     texts.sort(key=lambda text: "stands in line for" in text)
