@@ -47,12 +47,17 @@ TEST(StreamAddress, OtherTextsAreRefusedWithWhatIsAllowed) {
                                         "unix:/dir/",
                                         "host:80",
                                         "tcp:[::1:80",
+                                        "tcp:a b:80",
+                                        "tcp:a\nb:80",
+                                        "unix:/run/\x1b[2J",
+                                        std::string("unix:/run\0x", 11),
                                         "tcp:" + std::string(254, 'h') + ":1",
                                         "unix:/" + std::string(100, 'p')};
   for (const std::string& text : bad) {
     const auto address = parse_stream_address(text);
     ASSERT_FALSE(address.has_value()) << text;
     EXPECT_NE(address.error().message().find("tcp:HOST:PORT"), std::string::npos);
+    EXPECT_EQ(address.error().message().find_first_of("\n\x1b"), std::string::npos);
   }
 }
 
