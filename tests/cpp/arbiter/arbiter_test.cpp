@@ -18,11 +18,12 @@ namespace {
 const host::GangName kRed{1000, "red"};
 const host::GangName kBlue{1000, "blue"};
 
-// A host with one device and its coordinator: what it has said, and what it was told.
+// A host and its coordinator: what it has said, and what it was told.
 struct Coordinator {
   PeerId peer;
   std::string name;
   std::uint64_t instance = 1;
+  std::string devices = "cpu";
   HostSide side = {};
   std::map<JobId, host::RankReport> ranks = {};
   std::map<JobId, host::RankOrder> orders = {};
@@ -45,7 +46,7 @@ class ArbiterTest : public ::testing::Test {
                                       {.host = host.name,
                                        .place = "/sock",
                                        .instance = host.instance,
-                                       .devices = "cpu",
+                                       .devices = host.devices,
                                        .seen_epoch = host.side.seen_epoch()},
                                       now_);
     ASSERT_TRUE(joined.has_value()) << joined.error().message();
@@ -115,6 +116,31 @@ class ArbiterTest : public ::testing::Test {
       }
     }
   }
+  // Answers to all questions that it may have been asked.
+  void answer_all(Coordinator& host) {
+    for (std::uint64_t round = 1; round < 100; ++round)
+      ASSERT_TRUE(arbiter_.hear(host.peer, Looked{round}, now_).ok());
+  }
+  struct TwoHosts {
+    Coordinator& a;
+    Coordinator& b;
+  };
+  // Each host has a rank of red, job 1, and red's row is open.
+  TwoHosts open_red() {
+    const TwoHosts hosts{add_host("a"), add_host("b")};
+    add_rank(hosts.a, kRed, 1, 0);
+    add_rank(hosts.b, kRed, 1, 1);
+    settle();
+    return hosts;
+  }
+  // Both ranks have leases besides.
+  TwoHosts run_red() {
+    const TwoHosts hosts = open_red();
+    run(hosts.a, 1);
+    run(hosts.b, 1);
+    settle();
+    return hosts;
+  }
   static const host::RankOrder& order(Coordinator& host, std::uint64_t job) {
     return host.orders.at(JobId{job});
   }
@@ -183,21 +209,14 @@ TEST_F(ArbiterTest, DecidesWhenAllHostsHaveAnswered) {
   EXPECT_TRUE(a.orders.empty());
   answers_ = true;
   for (Coordinator* host : {&a, &b})
-    for (std::uint64_t round = 1; round < 100; ++round)
-      ASSERT_TRUE(arbiter_.hear(host->peer, Looked{round}, now_).ok());
+    answer_all(*host);
   settle();
   EXPECT_TRUE(order(a, 1).is_open);
 }
 
 TEST_F(ArbiterTest, AHostThatDoesNotAnswerIsLeftAndTheOthersGoOn) {
-  Coordinator& a = add_host("a");
-  Coordinator& b = add_host("b");
+  auto [a, b] = run_red();
   Coordinator& c = add_host("c");
-  add_rank(a, kRed, 1, 0);
-  add_rank(b, kRed, 1, 1);
-  settle();
-  run(a, 1);
-  run(b, 1);
   settle();
   answers_ = false;
   add_rank(b, kBlue, 2, 0);
@@ -209,8 +228,7 @@ TEST_F(ArbiterTest, AHostThatDoesNotAnswerIsLeftAndTheOthersGoOn) {
   answers_ = true;
   a.is_here = false;
   for (Coordinator* host : {&b, &c})
-    for (std::uint64_t round = 1; round < 100; ++round)
-      ASSERT_TRUE(arbiter_.hear(host->peer, Looked{round}, now_).ok());
+    answer_all(*host);
   settle();
   EXPECT_EQ(closed_, std::vector<std::string>{"it does not answer"});
   // Red's row ends without its lost rank, which ends its lease by itself.
@@ -220,15 +238,8 @@ TEST_F(ArbiterTest, AHostThatDoesNotAnswerIsLeftAndTheOthersGoOn) {
 }
 
 TEST_F(ArbiterTest, NoRowOpensForAGangWithALostRankUntilItIsForgotten) {
-  Coordinator& a = add_host("a");
-  Coordinator& b = add_host("b");
-  add_rank(a, kRed, 1, 0);
-  add_rank(b, kRed, 1, 1);
-  settle();
+  auto [a, b] = run_red();
   const std::uint64_t end = order(a, 1).stop_at;
-  run(a, 1);
-  run(b, 1);
-  settle();
   cut(b);
   stop(a, 1, end);
   settle();
@@ -242,14 +253,7 @@ TEST_F(ArbiterTest, NoRowOpensForAGangWithALostRankUntilItIsForgotten) {
 }
 
 TEST_F(ArbiterTest, AConnectionThatIsLostChangesNothingForARowThatGoesOn) {
-  Coordinator& a = add_host("a");
-  Coordinator& b = add_host("b");
-  add_rank(a, kRed, 1, 0);
-  add_rank(b, kRed, 1, 1);
-  settle();
-  run(a, 1);
-  run(b, 1);
-  settle();
+  auto [a, b] = run_red();
   cut(b);
   settle();
   b.orders.clear();
@@ -261,11 +265,7 @@ TEST_F(ArbiterTest, AConnectionThatIsLostChangesNothingForARowThatGoesOn) {
 }
 
 TEST_F(ArbiterTest, ARankThatEndedWhileItsHostWasAwayIsForgotten) {
-  Coordinator& a = add_host("a");
-  Coordinator& b = add_host("b");
-  add_rank(a, kRed, 1, 0);
-  add_rank(b, kRed, 1, 1);
-  settle();
+  auto [a, b] = open_red();
   cut(b);
   b.side.forget(JobId{1});
   b.ranks.clear();
@@ -277,16 +277,10 @@ TEST_F(ArbiterTest, ARankThatEndedWhileItsHostWasAwayIsForgotten) {
 
 // The new coordinator of a host numbers its jobs anew. The process is the same rank.
 TEST_F(ArbiterTest, ARankIsTheSameAtItsHostsNextCoordinator) {
-  Coordinator& a = add_host("a");
-  Coordinator& b = add_host("b");
-  add_rank(a, kRed, 1, 0);
-  add_rank(b, kRed, 1, 1);
+  auto [a, b] = run_red();
   add_rank(b, kBlue, 2, 0);
   settle();
   const std::uint64_t end = order(b, 1).stop_at;
-  run(a, 1);
-  run(b, 1);
-  settle();
   cut(b);
   settle();
   b.instance = 2;
@@ -315,14 +309,7 @@ TEST_F(ArbiterTest, ARankIsTheSameAtItsHostsNextCoordinator) {
 
 // What the ranks were told by the arbiter before was agreed on.
 TEST_F(ArbiterTest, ANewArbiterAdoptsRowsUnderAHigherEpoch) {
-  Coordinator& a = add_host("a");
-  Coordinator& b = add_host("b");
-  add_rank(a, kRed, 1, 0);
-  add_rank(b, kRed, 1, 1);
-  settle();
-  run(a, 1);
-  run(b, 1);
-  settle();
+  auto [a, b] = run_red();
   const std::uint64_t end = order(a, 1).stop_at;
   for (Coordinator* host : {&a, &b})
     change(*host, 1, [end](host::RankReport& r) { r.stop_at = end; });
@@ -377,6 +364,50 @@ TEST_F(ArbiterTest, WhatAPeerMayNotSayIsRefused) {
   EXPECT_FALSE(arbiter_.join(PeerId{99}, {.host = "x", .devices = many}, now_).has_value());
   EXPECT_EQ(arbiter_.num_hosts(), 1U);
   arbiter_.check_invariants();
+}
+
+// Its numbers of devices mean other devices then.
+TEST_F(ArbiterTest, AHostWhoseDevicesHaveChangedCountsAsANewOne) {
+  auto [a, b] = run_red();
+  cut(b);
+  b.devices = "cpu:0,cpu:1";
+  b.ranks.at(JobId{1}).has_lease = false;
+  b.ranks.at(JobId{1}).wants = true;
+  b.ranks.at(JobId{1}).device = 1;
+  b.side.report(b.ranks.at(JobId{1}), 1);
+  connect(b);
+  settle();
+  EXPECT_EQ(arbiter_.num_ranks(), 2U);
+  stop(a, 1, order(a, 1).stop_at);
+  settle();
+  EXPECT_TRUE(order(b, 1).is_open);
+  add_rank(a, kBlue, 2, 0);
+  add_rank(b, kBlue, 2, 1);
+  change(b, 2, [](host::RankReport& r) { r.device = 1; });
+  settle();
+  EXPECT_EQ(order(b, 2).why, "waits with its gang blue for the row of gang red on a/cpu");
+  cut(b);
+  b.devices = "cpu:1";
+  for (auto& [job, report] : b.ranks) {
+    report.device = 0;
+    b.side.report(report, 1);
+  }
+  connect(b);
+  settle();
+  EXPECT_EQ(arbiter_.num_ranks(), 4U);
+  EXPECT_EQ(arbiter_.num_hosts(), 2U);
+}
+
+TEST_F(ArbiterTest, ThereIsABoundedNumberOfHosts) {
+  const auto join = [this](std::size_t number) {
+    return arbiter_.join(PeerId{++last_peer_}, {.host = std::to_string(number), .devices = "cpu"},
+                         now_);
+  };
+  for (std::size_t number = 0; number < kMaxHosts; ++number)
+    ASSERT_TRUE(join(number).has_value()) << number;
+  EXPECT_EQ(join(kMaxHosts).error().code(), StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(join(0).has_value()) << "it is known already";
+  EXPECT_EQ(arbiter_.num_hosts(), kMaxHosts);
 }
 
 TEST_F(ArbiterTest, AHostHasABoundedNumberOfRanks) {

@@ -24,8 +24,8 @@ namespace {
 constexpr std::size_t kMost = 1000;
 
 TEST(StreamAddress, TextsThatAreOneComeBackEqual) {
-  for (const char* text : {"tcp:127.0.0.1:80", "tcp:[::1]:65535", "tcp:node-1.cluster:0",
-                           "unix:/run/gpushare/arbiter"}) {
+  for (const char* text : {"tcp:127.0.0.1:80", "tcp:[::1]:65535", "tcp:[fe80::1%eth0]:7070",
+                           "tcp:node-1.cluster:0", "unix:/run/gpushare/arbiter"}) {
     const auto address = parse_stream_address(text);
     ASSERT_TRUE(address.has_value()) << text;
     EXPECT_EQ(to_string(*address), text);
