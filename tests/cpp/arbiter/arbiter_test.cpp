@@ -1,5 +1,6 @@
 // The arbiter's decisions, case by case: hosts and ranks that come, are lost and come back.
-// arbiter_property_test.cpp runs programs at random.
+// arbiter_bounds_test.cpp has what peers may not say, and arbiter_property_test.cpp runs programs
+// at random.
 #include "csrc/arbiter/arbiter.h"
 
 #include <map>
@@ -338,34 +339,6 @@ TEST_F(ArbiterTest, TheNewestConnectionOfAHostCounts) {
   EXPECT_EQ(arbiter_.num_hosts(), 1U);
 }
 
-TEST_F(ArbiterTest, WhatAPeerMayNotSayIsRefused) {
-  Coordinator& a = add_host("a");
-  const auto hear = [&](const HostMessage& message) {
-    return arbiter_.hear(a.peer, message, now_).code();
-  };
-  host::RankReport report{.gang = kRed, .job = JobId{1}, .ranks = 2};
-  report.device = 1;
-  EXPECT_EQ(hear(Rank{.report = report}), StatusCode::kProtocol) << "it has one device";
-  EXPECT_EQ(hear(Singles{.device = 1}), StatusCode::kProtocol);
-  report = {.gang = {1000, ""}, .job = JobId{1}};
-  EXPECT_EQ(hear(Rank{.report = report}), StatusCode::kProtocol) << "a rank of no gang";
-  EXPECT_EQ(hear(Join{}), StatusCode::kProtocol);
-  EXPECT_EQ(hear(Gone{JobId{77}}), StatusCode::kOk) << "it may be forgotten already";
-  for (const char* devices : {"", "cpu,", "gpu", "cpu,cpu:0x1"}) {
-    const auto joined = arbiter_.join(PeerId{99}, {.host = "x", .devices = devices}, now_);
-    EXPECT_FALSE(joined.has_value()) << devices;
-  }
-  const auto joined =
-      arbiter_.join(PeerId{99}, {.host = "x", .devices = "cpu", .seen_epoch = ~0ULL}, now_);
-  EXPECT_FALSE(joined.has_value()) << "the next epoch would be 0";
-  std::string many = "cpu:0";
-  for (int i = 1; i <= 64; ++i)
-    many += ",cpu:" + std::to_string(i);
-  EXPECT_FALSE(arbiter_.join(PeerId{99}, {.host = "x", .devices = many}, now_).has_value());
-  EXPECT_EQ(arbiter_.num_hosts(), 1U);
-  arbiter_.check_invariants();
-}
-
 // Its numbers of devices mean other devices then.
 TEST_F(ArbiterTest, AHostWhoseDevicesHaveChangedCountsAsANewOne) {
   auto [a, b] = run_red();
@@ -396,30 +369,6 @@ TEST_F(ArbiterTest, AHostWhoseDevicesHaveChangedCountsAsANewOne) {
   settle();
   EXPECT_EQ(arbiter_.num_ranks(), 4U);
   EXPECT_EQ(arbiter_.num_hosts(), 2U);
-}
-
-TEST_F(ArbiterTest, ThereIsABoundedNumberOfHosts) {
-  const auto join = [this](std::size_t number) {
-    return arbiter_.join(PeerId{++last_peer_}, {.host = std::to_string(number), .devices = "cpu"},
-                         now_);
-  };
-  for (std::size_t number = 0; number < kMaxHosts; ++number)
-    ASSERT_TRUE(join(number).has_value()) << number;
-  EXPECT_EQ(join(kMaxHosts).error().code(), StatusCode::kFailedPrecondition);
-  EXPECT_TRUE(join(0).has_value()) << "it is known already";
-  EXPECT_EQ(arbiter_.num_hosts(), kMaxHosts);
-}
-
-TEST_F(ArbiterTest, AHostHasABoundedNumberOfRanks) {
-  Coordinator& a = add_host("a");
-  Status status;
-  std::uint64_t job = 0;
-  while (status.ok() && job < 5000) {
-    host::RankReport report{.gang = {1000, std::to_string(job)}, .job = JobId{++job}, .ranks = 2};
-    status = arbiter_.hear(a.peer, Rank{.report = report}, now_);
-  }
-  EXPECT_EQ(job, kMaxRanksOfHost + 1);
-  EXPECT_EQ(status.code(), StatusCode::kProtocol);
 }
 
 }  // namespace
