@@ -78,7 +78,7 @@ class Arbiter {
     Nanos asked_at;
     Nanos heard_at;
     Nanos lost_at;  // it, or the coordinator before
-    // It has joined again, and has not yet said all of its ranks.
+    // The host has joined again, and has not reported all of its ranks yet.
     bool is_telling = false;
   };
   struct Member {
