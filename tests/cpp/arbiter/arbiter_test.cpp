@@ -215,6 +215,21 @@ TEST_F(ArbiterTest, DecidesWhenAllHostsHaveAnswered) {
   EXPECT_TRUE(order(a, 1).is_open);
 }
 
+TEST_F(ArbiterTest, AHostIsAskedOnceASecondAndHasThreeToAnswer) {
+  add_host("a");
+  settle();
+  EXPECT_TRUE(arbiter_.step(now_).messages.empty());
+  now_ += seconds(1);
+  const Ready asks = arbiter_.step(now_);
+  ASSERT_EQ(asks.messages.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<Look>(asks.messages.front().second));
+  EXPECT_EQ(asks.look_at, now_ + seconds(3));
+  now_ += millis(2999);
+  EXPECT_TRUE(arbiter_.step(now_).close.empty());
+  now_ += millis(1);
+  EXPECT_EQ(arbiter_.step(now_).close.size(), 1U);
+}
+
 TEST_F(ArbiterTest, AHostThatDoesNotAnswerIsLeftAndTheOthersGoOn) {
   auto [a, b] = run_red();
   Coordinator& c = add_host("c");
@@ -339,7 +354,7 @@ TEST_F(ArbiterTest, TheNewestConnectionOfAHostCounts) {
   EXPECT_EQ(arbiter_.num_hosts(), 1U);
 }
 
-// Its numbers of devices mean other devices then.
+// The numbers of its devices mean other devices then.
 TEST_F(ArbiterTest, AHostWhoseDevicesHaveChangedCountsAsANewOne) {
   auto [a, b] = run_red();
   cut(b);
@@ -369,6 +384,11 @@ TEST_F(ArbiterTest, AHostWhoseDevicesHaveChangedCountsAsANewOne) {
   settle();
   EXPECT_EQ(arbiter_.num_ranks(), 4U);
   EXPECT_EQ(arbiter_.num_hosts(), 2U);
+  cut(b);
+  b = {.peer = b.peer, .name = b.name, .instance = 2, .devices = "cpu:0"};
+  connect(b);
+  settle();
+  EXPECT_EQ(arbiter_.num_ranks(), 2U) << "ranks on devices that are gone are forgotten at once";
 }
 
 }  // namespace
