@@ -7,7 +7,6 @@ browser itself needs to draw is not counted. The jobs take turns with small iter
 from __future__ import annotations
 
 import http.client
-import os
 import subprocess
 import threading
 import time
@@ -15,7 +14,13 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from benchmarks.processes import JobProcess, gpushare_command, job_environment, private_coordinator
+from benchmarks.processes import (
+    JobProcess,
+    cpu_seconds,
+    gpushare_command,
+    job_environment,
+    private_coordinator,
+)
 from benchmarks.report import Report
 
 if TYPE_CHECKING:
@@ -26,13 +31,6 @@ PRODUCTS = 50
 """Of an iteration."""
 GAP_SECONDS = 0.1
 NUM_PAGES = (0, 1, 3)
-
-
-def _cpu_seconds(pid: int) -> float:
-    """What the process has used so far, of all cores."""
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:  # noqa: PTH123
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
@@ -87,9 +85,9 @@ def run(*, quick: bool) -> Report:
                 sizes = [opened.enter_context(_page(url)) for _ in range(pages)]
                 time.sleep(2)  # the first reading of a page has the whole window
                 seen = [len(each) for each in sizes]
-                begun, used = time.monotonic(), _cpu_seconds(board.pid)
+                begun, used = time.monotonic(), cpu_seconds(board.pid)
                 time.sleep(seconds)
-                used = _cpu_seconds(board.pid) - used
+                used = cpu_seconds(board.pid) - used
                 took = time.monotonic() - begun
                 for before, each in zip(seen, sizes, strict=True):
                     if len(each) - before < took / 2:

@@ -1,18 +1,25 @@
 """Programs of two ranks on two hosts with an arbiter: two at once over one after the other.
 
 The hosts are network namespaces of this machine, where that is allowed, and two coordinators on
-loopback otherwise; a note says which. DDP with gloo, rows of at least 250 ms, three rounds.
+loopback otherwise; a note says which. DDP with gloo, rows of at least 250 ms, three rounds. Another
+figure is the part of a core that the arbiter takes while two programs start and run.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.bench_ranks import seconds_together
-from benchmarks.processes import JobProcess, gpushare_command, private_coordinator
+from benchmarks.processes import (
+    JobProcess,
+    cpu_seconds,
+    gpushare_command,
+    private_coordinator,
+)
 from benchmarks.report import Report
 from tests.support.arbiters import ArbiterProcess
 from tests.support.net_hosts import ARBITER_ADDRESS, NetHosts, why_not
@@ -36,17 +43,17 @@ class _Place:
         inside = [] if self._net is None else self._net.on_host(rank)
         return [*inside, *gpushare_command("run", "--"), sys.executable, PROGRAM]
 
-    def environment(self, port: int) -> dict[str, str]:
+    def environment(self, rank: int, port: int) -> dict[str, str]:
         found = {"MASTER_ADDR": "127.0.0.1"}
         if self._net is not None:
-            found = self._net.program_environment()
+            found = self._net.program_environment(rank)
         return found | {"MASTER_PORT": str(port)}
 
 
 def _seconds(
     place: _Place, hosts: list[dict[str, str]], port: int, steps: int, *, programs: int
 ) -> float:
-    """Of so many programs at once."""
+    """Returns how long so many programs take at once."""
     with ExitStack() as stack:
         first = []
         for number in range(programs):
@@ -55,7 +62,7 @@ def _seconds(
                     JobProcess(
                         *["--steps", str(steps), "--wait"],
                         env=host
-                        | place.environment(port + number)
+                        | place.environment(rank, port + number)
                         | {"RANK": str(rank), "WORLD_SIZE": "2", "GPUSHARE_REQUIRE": "1"}
                         | {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"},
                         command=place.command(rank),
@@ -71,7 +78,7 @@ def run(*, quick: bool) -> Report:
     """Three rounds of one program alone and two at once."""
     report = Report(name="hosts")
     steps = STEPS // (3 if quick else 1)
-    overs = []
+    overs, cores = [], []
     with ExitStack() as stack:
         net = None if (reason := why_not()) else stack.enter_context(NetHosts())
         report.notes.append(f"on loopback: {reason}" if reason else "in network namespaces")
@@ -85,9 +92,13 @@ def run(*, quick: bool) -> Report:
         for number in range(1 if quick else 3):
             port = 29500 + 10 * number
             alone = [_seconds(place, hosts, port + each, steps, programs=1) for each in range(2)]
+            begun, used = time.monotonic(), cpu_seconds(arbiter.process.pid)
             together = _seconds(place, hosts, port + 2, steps, programs=2)
+            used = cpu_seconds(arbiter.process.pid) - used
+            cores.append(used / (time.monotonic() - begun))
             overs.append(together / sum(alone))
     report.figures["two_programs_over_serial"] = report.add_samples(
         "two_programs_over_serial", overs
     )
+    report.figures["arbiter_cores"] = report.add_samples("arbiter_cores", cores)
     return report

@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.processes import gpushare_command, job_environment
+from benchmarks.processes import cpu_seconds, gpushare_command, job_environment
 from benchmarks.report import Report
 
 REPLY = Path(__file__).parent.parent / "tests" / "python" / "top" / "reply.json"
@@ -74,11 +74,6 @@ class _Coordinator:
             job["state"] = ("running", "waiting", "idle")[(number + place) % 3]
 
 
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def _read_for(terminal: int, seconds: float) -> int:
     """Takes what the command writes, as a terminal does; how many bytes."""
     count = 0
@@ -105,12 +100,12 @@ def _measure(size: tuple[int, int], seconds: float) -> dict[str, float]:
         os.close(its_end)
         try:
             _read_for(terminal, WARM_UP_SECONDS)
-            begin, cpu, looks = time.monotonic(), _cpu_seconds(process.pid), coordinator.num_answers
+            begin, cpu, looks = time.monotonic(), cpu_seconds(process.pid), coordinator.num_answers
             written = _read_for(terminal, seconds)
             looks = coordinator.num_answers - looks
             if looks < seconds * 0.5:
                 raise RuntimeError(f"{looks} looks in {seconds:g} s")
-            spent = (_cpu_seconds(process.pid) - cpu) / (time.monotonic() - begin)
+            spent = (cpu_seconds(process.pid) - cpu) / (time.monotonic() - begin)
             return {"core": spent, "bytes": written / looks}
         finally:
             process.kill()

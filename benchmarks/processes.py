@@ -135,6 +135,12 @@ class JobProcess:
                     stream.close()
 
 
+def cpu_seconds(pid: int) -> float:
+    """Returns the time that the process has used so far, of all cores."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def outcomes_together(
     arguments: Iterable[Sequence[str]], env: dict[str, str], module: str
 ) -> list[dict[str, Any]]:

@@ -22,9 +22,9 @@ namespace {
 constexpr Nanos kSilent = seconds(3);
 // How often a host is asked that has no rank, so that both sides know that the other one lives.
 constexpr Nanos kHeartbeat = seconds(1);
-// Decisions follow each other no faster, however often ranks change how they stand.
+// The shortest time from one decision to the next, however often ranks change how they stand.
 constexpr Nanos kLeastRound = millis(2);
-// Rounds count from 1. No decision waits for the answer to this one.
+// The number of a question that no decision waits for. Rounds count from 1.
 constexpr std::uint64_t kNoRound = 0;
 
 }  // namespace
@@ -92,7 +92,7 @@ void Arbiter::settle(Nanos now, Ready& ready) {
   }
 }
 
-// A lost rank is told when its host is here again.
+// A lost rank gets its order when its host is here again.
 void Arbiter::send_order(const Member& member, Ready& ready) {
   const Host& host = hosts_.at(member.host);
   if (!host.peer.has_value() || member.is_lost || !member.order.has_value()) return;

@@ -2,15 +2,15 @@
 // hosts. Pure: no clock, thread or socket.
 //
 // Which problem it solves: a gang's row needs all its devices at once. Where they are on several
-// hosts, one place must decide for all of them. That place has hosts that come and go.
+// hosts, one place must decide for all of them. Hosts come and go there.
 //
 // How it is used: join(), hear() and leave() say what a peer did. A peer is one connection. step()
 // then says which messages to send, whom to leave, and when to call again.
 //
 // Before each decision the arbiter asks all hosts with ranks how these stand (Look), and decides
 // when all have answered. So a decision never rests on what a rank did seconds ago. A host that
-// does not answer is left. What it does is then unknown, so no row opens for a gang with a rank
-// there. If it does not come back in time, its ranks are forgotten.
+// does not answer is left. Nothing is known of its ranks then, so no row opens for a gang that has
+// one of them. If the host does not come back in time, its ranks are forgotten.
 //
 // A rank keeps its number here when its host's coordinator restarts, if it says the same gang and
 // the same place in the gang.
@@ -56,7 +56,7 @@ class Arbiter {
   Result<std::string> join(PeerId peer, const Join& join, Nanos now);
   // errors: kProtocol: the peer is to be left; kUnavailable: it has been, or has not joined.
   Status hear(PeerId peer, const HostMessage& message, Nanos now);
-  // Its connection is gone. No-op for one that has not joined.
+  // The peer's connection has ended. Does nothing for a peer that has not joined.
   void leave(PeerId peer, Nanos now);
   Ready step(Nanos now);
 
@@ -78,7 +78,7 @@ class Arbiter {
     Nanos asked_at;
     Nanos heard_at;
     Nanos lost_at;  // it, or the coordinator before
-    // It has joined again, and has not yet said all of its ranks.
+    // The host has joined again, and has not reported all of its ranks yet.
     bool is_telling = false;
   };
   struct Member {

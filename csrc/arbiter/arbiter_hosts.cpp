@@ -20,7 +20,6 @@
 #include <fmt/format.h>
 
 #include "csrc/arbiter/arbiter.h"
-#include "csrc/arbiter/codec.h"
 #include "csrc/base/check.h"
 #include "csrc/wire/device_name.h"
 
@@ -49,7 +48,8 @@ std::vector<std::string> split(const std::string& list) {
 
 }  // namespace
 
-// A host whose devices have changed is another one: numbers of devices would mean other things.
+// A host whose devices have changed counts as a new one, since its numbers of devices now mean
+// other devices.
 Result<std::string> Arbiter::join(PeerId peer, const Join& join, Nanos now) {
   if (peers_.contains(peer)) return fail(StatusCode::kProtocol, "a second join");
   const std::vector<std::string> names = split(join.devices);
@@ -65,8 +65,6 @@ Result<std::string> Arbiter::join(PeerId peer, const Join& join, Nanos now) {
     leave(*host.peer, now);
   }
   if (host.devices != join.devices) {
-    for (const auto& [job, id] : std::map(host.ranks))
-      forget(id);
     for (const auto& [id, member] : std::map(ranks_))
       if (member.host == key) forget(id);
     free_devices_.insert(free_devices_.end(), host.numbers.begin(), host.numbers.end());
@@ -75,7 +73,7 @@ Result<std::string> Arbiter::join(PeerId peer, const Join& join, Nanos now) {
       host.numbers.push_back(new_device(join.host + "/" + name));
     host.devices = join.devices;
   }
-  // Another coordinator: its numbers of jobs say nothing of those before.
+  // Another coordinator numbers its jobs anew.
   if (host.instance != join.instance) host.ranks.clear();
   host.instance = join.instance;
   host.peer = peer;
@@ -113,7 +111,7 @@ Status Arbiter::hear(PeerId peer, const HostMessage& message, Nanos now) {
   return {StatusCode::kProtocol, "a message that is not for one who has joined"};
 }
 
-// Which of them is first since when is seen here, as hosts have clocks of their own.
+// The arbiter notes itself since when a single job is first, since hosts have clocks of their own.
 Status Arbiter::note_singles(std::size_t device, const Singles& said, Nanos now) {
   auto weights = read_weights(said.weights);
   if (!weights) return weights.error();
@@ -142,20 +140,20 @@ Status Arbiter::note_rank(const HostKey& key, Host& host, const Rank& rank, Nano
   Member& member = ranks_.at(id);
   if (std::exchange(member.is_lost, false)) to_tell_.push_back(id);
   member.number = rank.number;
-  member.seen = bounded(rank.report);
+  member.seen = rank.report;
   if (member.since == Nanos{}) member.since = now;
   member.seen.standing = standing_of(rank.contender, member.since);
   member.seen.setback = setback_of(rank.contender);
   member.seen.job = member.seen.standing.id = id;
   member.seen.device = host.numbers[rank.report.device];
   rows_.report(member.seen, now);
-  // What comes in a round belongs to it.
+  // A report that comes in a round belongs to that round.
   is_due_ = is_due_ || !is_round_open_;
   return {};
 }
 
-// Our number of the rank. A lost rank in its place whose job has no number at this coordinator is
-// the same process, which the coordinator before knew.
+// Returns the arbiter's number of the rank. A lost rank in its place whose job has no number at
+// this coordinator is the same process, which the coordinator before knew.
 JobId Arbiter::number_of(const HostKey& key, Host& host, const Rank& rank) {
   if (const auto known = host.ranks.find(rank.report.job); known != host.ranks.end())
     return known->second;
@@ -177,8 +175,8 @@ JobId Arbiter::number_of(const HostKey& key, Host& host, const Rank& rank) {
   return found->first;
 }
 
-// All that the host knows of its ranks has come before its first answer. Ranks of the same
-// coordinator that it did not name have ended.
+// A host reports all of its ranks before its first answer. So ranks of the same coordinator that it
+// did not report have ended.
 void Arbiter::note_looked(const HostKey& key, Host& host, std::uint64_t round) {
   if (host.owes == round) host.owes.reset();
   if (!std::exchange(host.is_telling, false)) return;
@@ -222,7 +220,8 @@ void Arbiter::forget(JobId id) {
   is_due_ = true;
 }
 
-// Ranks of a lost host, those of a coordinator before that did not come back, and at last the host.
+// Forgets the ranks of a lost host, the ranks that did not come back to their host's next
+// coordinator, and at last the host.
 void Arbiter::forget_lost(Nanos now, Ready& ready) {
   std::vector<JobId> forgotten;
   for (const auto& [id, member] : ranks_) {

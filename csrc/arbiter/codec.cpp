@@ -27,17 +27,13 @@ using nlohmann::json;
 using wire::codec::Decoder;
 using wire::codec::Encoder;
 
-// More than any program needs. Rows multiply and add these again and again.
-constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 40;
-constexpr Nanos kMostTime = seconds(3600);
-
 // The times of all ranks of a gang are summed.
 constexpr Nanos kMostServed = seconds(2'000'000);
 
 void bound(Contender& contender) {
   contender.served = std::min(contender.served, kMostServed);
   for (Nanos* time : {&contender.deadline, &contender.iteration})
-    *time = std::min(*time, kMostTime);
+    *time = std::min(*time, host::kMostRankTime);
 }
 
 template <typename Variant>
@@ -98,7 +94,7 @@ Result<HostMessage> decode_from_host(std::string_view text) {
   auto message = decode(text, static_cast<const HostMessage*>(nullptr));
   if (!message) return message;
   if (auto* rank = std::get_if<Rank>(&*message)) {
-    rank->report = bounded(std::move(rank->report));
+    rank->report = host::bounded(std::move(rank->report));
     bound(rank->contender);
   }
   if (auto* singles = std::get_if<Singles>(&*message)) bound(singles->contender);
@@ -107,14 +103,6 @@ Result<HostMessage> decode_from_host(std::string_view text) {
 
 Result<ArbiterMessage> decode_from_arbiter(std::string_view text) {
   return decode(text, static_cast<const ArbiterMessage*>(nullptr));
-}
-
-host::RankReport bounded(host::RankReport report) {
-  report.steps = std::min(report.steps, kMostSteps);
-  report.stop_at = std::min(report.stop_at, kMostSteps);
-  for (Nanos* time : {&report.iteration, &report.switching, &report.gap})
-    *time = std::min(*time, kMostTime);
-  return report;
 }
 
 }  // namespace gpushare::arbiter

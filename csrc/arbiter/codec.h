@@ -17,7 +17,4 @@ std::string encode(const ArbiterMessage& message);
 Result<HostMessage> decode_from_host(std::string_view text);
 Result<ArbiterMessage> decode_from_arbiter(std::string_view text);
 
-// No program makes more steps, and no step takes longer. What a rank claims beyond that is cut.
-host::RankReport bounded(host::RankReport report);
-
 }  // namespace gpushare::arbiter

@@ -2,7 +2,7 @@
 // csrc/wire/codec_fields.h.
 //
 // NEW_RANK_FIELD: a field that is added to host::RankReport gets one line in its list here, as a
-// newer_...(), and a bound in bounded() (codec.cpp) if rows add it up.
+// newer_...(), and a bound in host::bounded() if rows add it up.
 #pragma once
 
 #include "csrc/arbiter/messages.h"

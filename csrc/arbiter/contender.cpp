@@ -1,4 +1,4 @@
-// What a host says of jobs that want its devices, and what the arbiter makes of it.
+// Turns what a policy knows of a job into fields of a message, and back.
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -22,7 +22,7 @@ bool read_number(std::string_view text, Number& number) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
-// Takes what stands before the separator off the text.
+// Cuts the part before the separator off the text, and returns it.
 std::string_view take_until(std::string_view& text, char separator) {
   const std::string_view part = text.substr(0, text.find(separator));
   text.remove_prefix(std::min(part.size() + 1, text.size()));

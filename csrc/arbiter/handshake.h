@@ -16,7 +16,7 @@ struct Nonces {
   std::string host;
 };
 
-// A digest that only who knows the token can make, of the nonces and of what it is for.
+// Returns a digest of the purpose and the nonces, which nobody can make without the token.
 std::string proof_of(const char* purpose, const std::string& token, const Nonces& nonces);
 std::string proof_of_host(const std::string& token, const Nonces& nonces);
 std::string proof_of_arbiter(const std::string& token, const Nonces& nonces);

@@ -1,4 +1,5 @@
-// Keeps for each rank what is seen now, and what was said last. The difference is sent.
+// Keeps the newest report of each rank, and of each device's single jobs, beside the one that was
+// sent last. Only a report that differs is sent.
 #include "csrc/arbiter/host_side.h"
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 namespace gpushare::arbiter {
 namespace {
 
-// How they stand, without what changes in each step.
+// These return a report without the fields that change in each step.
 Contender standing(Contender contender) {
   contender.served = contender.iteration = Nanos{};
   contender.iterations_to_go = 0;
@@ -70,7 +71,8 @@ bool HostSide::has_news() const {
          std::any_of(singles_.begin(), singles_.end(), is_news);
 }
 
-// Who has gone comes first: a rank that follows may be the same process under another number.
+// Ranks that have gone are named first: a rank that follows may be the same process under another
+// number.
 std::vector<HostMessage> HostSide::take_changes() {
   std::vector<HostMessage> changes;
   for (const JobId job : std::exchange(gone_, {}))

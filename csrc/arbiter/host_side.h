@@ -1,8 +1,8 @@
 // What a host's coordinator tells the arbiter, and which of the arbiter's orders it takes. Pure.
 //
-// How it is used: report(), forget() and note_singles() say what is seen. take_changes() gives the
-// messages that the arbiter has not had yet. begin() says that a connection is new, so that all is
-// said again.
+// How it is used: report(), forget() and note_singles() take what the coordinator sees.
+// take_changes() returns the messages that the arbiter has not had yet. begin() says that a
+// connection is new, so that everything is sent again.
 //
 // An order counts only if its epoch is as high as any that was seen. So a new arbiter's orders end
 // those of the one before, whatever still arrives of them.
@@ -27,14 +27,14 @@ class HostSide {
   void forget(JobId job);
   void note_singles(std::size_t device, const sched::Singles& singles);
 
-  // A new connection: the arbiter knows nothing.
+  // Is called for each new connection, on which the arbiter knows nothing.
   void begin();
   // Whether something has changed for which the arbiter should decide anew. Steps and times alone
   // are no such change: the arbiter asks for them when it needs them.
   [[nodiscard]] bool has_news() const;
-  // All that has changed since the last call.
+  // Returns a message for each change since the last call.
   std::vector<HostMessage> take_changes();
-  // The order, if it is to be carried out.
+  // Returns the order if it is to be carried out.
   std::optional<host::RankOrder> take(const Order& order);
 
   [[nodiscard]] bool empty() const { return ranks_.empty(); }

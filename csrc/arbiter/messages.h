@@ -38,7 +38,7 @@ namespace gpushare::arbiter {
 inline constexpr std::uint32_t kProtocolVersion = 1;
 // A frame longer than this is refused unread. The longest is a Join with 64 devices.
 inline constexpr std::size_t kMaxFrameBytes = 16384;
-// Before a peer has proved that it knows the token.
+// The same for a peer that has not proved yet that it knows the token.
 inline constexpr std::size_t kMaxFirstFrameBytes = 1024;
 inline constexpr std::size_t kMaxDevices = 64;        // of a host
 inline constexpr std::size_t kMaxRanksOfHost = 4096;  // with reports at one time
@@ -66,7 +66,7 @@ struct Welcome {
   bool operator==(const Welcome&) const = default;
 };
 
-// The arbiter closes the connection after it.
+// Why the arbiter does not take the host. It closes the connection afterwards.
 struct Refused {
   static constexpr const char* kType = "refused";
   std::string reason = {};
@@ -103,7 +103,7 @@ Contender contender_of(const sched::Standing& standing, sched::Setback setback);
 // `since`: when it was heard of first.
 sched::Standing standing_of(const Contender& contender, Nanos since);
 sched::Setback setback_of(const Contender& contender);
-// "1000:2,1001:0.5". Of more than kMaxUsers users the rest is left out. errors: kProtocol.
+// "1000:2,1001:0.5". At most kMaxUsers users are named. errors: kProtocol.
 std::string weights_text(const std::map<std::uint32_t, double>& weights);
 Result<std::map<std::uint32_t, double>> read_weights(const std::string& text);
 

@@ -1,5 +1,4 @@
-// The key is a digest too, of another text than the proofs are. So what is seen of a proof says
-// nothing of the key.
+// The key is a digest of another text than the proofs, so a proof tells nothing about the key.
 #include "csrc/arbiter/seal.h"
 
 #include <algorithm>

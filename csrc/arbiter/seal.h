@@ -5,7 +5,7 @@
 // and the nonces of both sides (handshake.h), so it is another one on each connection and in each
 // direction. Both ends count frames from 0.
 //
-// What it does not do: it hides nothing. Who listens on the network reads the messages.
+// What it does not do: it hides nothing. Whoever listens on the network can read the messages.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class Seal {
  public:
   enum class Side : std::uint8_t { kHost, kArbiter };
 
-  // Of the frames that `from` sends.
+  // For the frames that `from` sends.
   Seal(const std::string& token, const Nonces& nonces, Side from);
 
   // The next frame to be sent.

@@ -5,8 +5,6 @@
 #include <bit>
 #include <cstddef>
 
-#include <fmt/format.h>
-
 namespace gpushare {
 namespace {
 
@@ -93,10 +91,14 @@ Sha256 hmac_sha256(std::string_view key, std::string_view text) {
   return sha256(mixed(0x5c) + bytes_of(sha256(mixed(0x36) + std::string(text))));
 }
 
-std::string to_hex(const Sha256& digest) {
+std::string to_hex(std::span<const std::uint8_t> bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
-  for (const std::uint8_t byte : digest)
-    text += fmt::format("{:02x}", byte);
+  text.reserve(2 * bytes.size());
+  for (const std::uint8_t byte : bytes) {
+    text.push_back(kDigits[byte >> 4]);
+    text.push_back(kDigits[byte & 0xf]);
+  }
   return text;
 }
 

@@ -141,7 +141,7 @@ Status serve_as_arbiter(const DaemonOptions& options) {
     log::info("the arbiter ends");
     (*loop)->stop();
   }));
-  const auto server = ArbiterServer::create(options, **loop);
+  const auto server = ArbiterServer::create(options, **loop, {});
   if (!server) return server.error();
   const ServiceNotice notice = ServiceNotice::from_environment();
   notice.say_ready();

@@ -46,6 +46,14 @@ auto placing(const RankReport& of) {
 
 }  // namespace
 
+RankReport bounded(RankReport report) {
+  report.steps = std::min(report.steps, kMostSteps);
+  report.stop_at = std::min(report.stop_at, kMostSteps);
+  for (Nanos* time : {&report.iteration, &report.switching, &report.gap})
+    *time = std::min(*time, kMostRankTime);
+  return report;
+}
+
 std::uint64_t GangRows::Rank::steps() const {
   const auto count = static_cast<std::int64_t>(seen.steps) + shift;
   return static_cast<std::uint64_t>(std::max<std::int64_t>(count, 0));

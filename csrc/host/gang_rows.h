@@ -57,6 +57,13 @@ struct RankReport {
   bool operator==(const RankReport&) const = default;
 };
 
+// Rows multiply these numbers and add them up again and again.
+inline constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 40;
+inline constexpr Nanos kMostRankTime = seconds(3600);
+// The report with its steps and times cut to these. No program makes more steps, and no step takes
+// longer, so what is cut is a rank's lie.
+RankReport bounded(RankReport report);
+
 // What a rank may do from now on.
 struct RankOrder {
   JobId job;

@@ -2,8 +2,8 @@
 // its length is known, and what waits to be sent has a limit. A side that does not read thus loses
 // its connection, and costs no more memory than that.
 //
-// What came before the end of a connection is still read: the other side may have sent it and then
-// ended.
+// Frames that came before the end of a connection are still read: the other side may have sent them
+// and then ended.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -23,7 +23,7 @@ namespace gpushare::ipc {
 namespace {
 
 constexpr std::size_t kLengthBytes = 4;
-// So much is read in one turn of the loop at most, so that one peer does not keep the others
+// At most so many bytes are read in one turn of the loop, so that one peer does not keep the others
 // waiting.
 constexpr std::size_t kMostAtOnce = 65536;
 

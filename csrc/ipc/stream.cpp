@@ -1,7 +1,7 @@
-// Finding and making stream sockets. Frames are frame_stream.cpp.
+// Finds addresses and makes stream sockets. frame_stream.cpp has the frames.
 //
-// A name is looked up once, at the start of a process, since that may take seconds. All that is
-// called from the loop takes a number alone.
+// To look up a name may take seconds, so only look_up() does that. It is called at the start of a
+// process, or on a thread of its own. listen_stream() and connect_stream() take numbers alone.
 #include "csrc/ipc/stream.h"
 
 #include <arpa/inet.h>
@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -21,6 +22,8 @@
 #include <system_error>
 
 #include <fmt/format.h>
+
+#include "csrc/base/printable.h"
 
 namespace gpushare::ipc {
 namespace {
@@ -79,7 +82,7 @@ Result<SocketAddress> socket_address(const StreamAddress& at) {
   return at.path.empty() ? find(at, AI_NUMERICHOST) : unix_address(at.path);
 }
 
-// A process that died has left its socket behind. One that lives answers.
+// Removes the socket of a process that has died. A process that lives answers there, and keeps it.
 Status clear_path(const std::string& path) {
   struct stat info{};
   if (::lstat(path.c_str(), &info) != 0)
@@ -95,9 +98,13 @@ Status clear_path(const std::string& path) {
 
 Result<StreamAddress> parse_stream_address(std::string_view text) {
   const auto refuse = [&text] {
-    return fail(StatusCode::kInvalidArgument,
-                fmt::format("bad address \"{}\"; allowed: tcp:HOST:PORT or unix:/PATH", text));
+    return fail(
+        StatusCode::kInvalidArgument,
+        fmt::format("bad address \"{}\"; allowed: tcp:HOST:PORT or unix:/PATH", printable(text)));
   };
+  // White space and control characters, as the Python side has it.
+  const auto may_not_be = [](char c) { return (c >= 0 && c <= ' ') || c == 0x7f; };
+  if (std::any_of(text.begin(), text.end(), may_not_be)) return refuse();
   if (text.starts_with("unix:/")) {
     const std::string_view path = text.substr(5);
     if (path.size() < 2 || path.size() > 100 || path.back() == '/') return refuse();

@@ -39,19 +39,19 @@ Result<UniqueFd> listen_stream(const StreamAddress& address);
 Result<UniqueFd> connect_stream(const StreamAddress& address);
 // The port at which the socket listens; 0 for a Unix socket.
 Result<std::uint16_t> port_of(int listener);
-// Who is at the other end, for the log.
+// Names the other end of the socket for the log.
 std::string peer_text(int socket);
 
-// One connection. What the socket does not take now is kept, up to a bound.
+// One connection. Bytes that the socket does not take now are kept, up to a bound.
 class FrameStream {
  public:
   // `max_waiting`: the most bytes that may wait to be sent.
   FrameStream(UniqueFd socket, std::size_t max_waiting);
 
   [[nodiscard]] int socket() const { return socket_.get(); }
-  // The frames that are here now, at most so many bytes of them at once. A frame may have at most
-  // `max_frame` bytes. errors: kUnavailable: the other side is gone; the frames before that are in
-  // `frames`. kProtocol: a longer frame. kIo.
+  // Appends the frames that have come, and reads a bounded number of bytes in one call. A frame may
+  // have at most `max_frame` bytes. errors: kUnavailable: the other side is gone; the frames before
+  // that are in `frames`. kProtocol: a longer frame. kIo.
   Status receive(std::size_t max_frame, std::vector<std::string>& frames);
   // errors: kUnavailable; kDeadlineExceeded: too much waits already; kIo.
   Status send(std::string_view frame);

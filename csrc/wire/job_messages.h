@@ -58,7 +58,7 @@ struct Register {
   // It can stop with its gang at an agreed step, and this is the one that it was told last; 0:
   // none.
   std::optional<std::uint64_t> stop_at = {};
-  // That gives rows to its program, whose ranks have several coordinators; "": they have one.
+  // The arbiter of its program, whose ranks have several coordinators; "": they have one.
   std::string arbiter = {};
   bool operator==(const Register&) const = default;
 };

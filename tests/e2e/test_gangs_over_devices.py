@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,11 @@ import pytest
 from benchmarks.processes import read_status
 from tests.e2e.asking import wait_until
 from tests.support.job_process import JobProcess
+from tests.support.ranks import Ranks, digest_of, ranks_of
 
 Coordinator = Callable[..., dict[str, str]]
-Ranks = list[JobProcess]
 
 NUM_RANKS = 2
-WAIT_SECONDS = 120
 STOCK = {"GPUSHARE_DISABLE": "1"}
 SETTINGS = {
     "devices": "cpu:0=1GiB,cpu:1=1GiB",
@@ -31,49 +30,28 @@ SETTINGS = {
 }
 
 
-@contextmanager
-def _training(env: dict[str, str], store: Path, *, steps: int = 150) -> Iterator[Ranks]:
+def _training(
+    env: dict[str, str], store: Path, *, steps: int = 150
+) -> AbstractContextManager[Ranks]:
     """Two ranks of the distributed program."""
     flags = ["--mode", "ddp", "--steps", str(steps), "--init", f"file://{store}"]
-    with _program("tests.e2e.ranks_job", flags, env) as ranks:
-        yield ranks
+    return _program("tests.e2e.ranks_job", flags, env)
 
 
-@contextmanager
-def _program(module: str, flags: list[str], env: dict[str, str]) -> Iterator[Ranks]:
+def _program(module: str, flags: list[str], env: dict[str, str]) -> AbstractContextManager[Ranks]:
     """A program of two ranks, each on a device of its own."""
-    with ExitStack() as stack:
-        yield [
-            stack.enter_context(
-                JobProcess(
-                    *flags,
-                    env=env
-                    | {
-                        "RANK": str(rank),
-                        "LOCAL_RANK": str(rank),
-                        "WORLD_SIZE": str(NUM_RANKS),
-                        "GPUSHARE_DEVICE": f"cpu:{rank}",
-                    },
-                    module=module,
-                )
-            )
-            for rank in range(NUM_RANKS)
-        ]
-
-
-def _digest(ranks: Ranks) -> str:
-    """What was computed, when all have ended well."""
-    digest: str = ranks[0].result()["digest"]
-    for rank in ranks:
-        assert rank.process.wait(WAIT_SECONDS) == 0, rank.errors()
-    return digest
+    environments = [
+        env | {"LOCAL_RANK": str(rank), "GPUSHARE_DEVICE": f"cpu:{rank}"}
+        for rank in range(NUM_RANKS)
+    ]
+    return ranks_of(environments, *flags, module=module)
 
 
 @pytest.fixture(scope="module")
 def stock(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What the program computes on stock torch."""
     with _training(STOCK, tmp_path_factory.mktemp("stock") / "store") as ranks:
-        return _digest(ranks)
+        return digest_of(ranks)
 
 
 @contextmanager
@@ -98,7 +76,7 @@ def test_two_programs_take_turns_on_two_devices(
     env = coordinator(**SETTINGS)
     with _two_programs(env, tmp_path) as (first, second):
         wait_until(lambda: any("for the row of gang ranks-" in text for text in _texts(env)))
-        assert [_digest(first), _digest(second)] == [stock, stock]
+        assert [digest_of(first), digest_of(second)] == [stock, stock]
     status = read_status(env)
     assert all(device["switches"] >= 2 for device in status["devices"])
     rows = [each["reason"] for each in status["decisions"] if each["what"] == "row"]
@@ -115,7 +93,7 @@ def test_a_killed_rank_holds_no_other_gang_up(
         with _training(env, tmp_path / "whole") as whole:
             wait_until(lambda: len(_jobs(env)) == 2 * NUM_RANKS)
             os.kill(broken[0].pid, signal.SIGKILL)
-            assert _digest(whole) == stock
+            assert digest_of(whole) == stock
 
 
 def test_a_killed_coordinator_leaves_both_gangs_whole(
@@ -127,7 +105,7 @@ def test_a_killed_coordinator_leaves_both_gangs_whole(
         wait_until(lambda: len(_jobs(env)) == 2 * NUM_RANKS)
         before = read_status(env)["coordinator"]["pid"]
         os.kill(before, signal.SIGKILL)
-        assert [_digest(first), _digest(second)] == [stock, stock]
+        assert [digest_of(first), digest_of(second)] == [stock, stock]
     assert read_status(env)["coordinator"]["pid"] != before
 
 
@@ -180,8 +158,8 @@ def test_what_ranks_do_beside_steps(coordinator: Coordinator, tmp_path: Path) ->
         return _program("tests.e2e.gang_habits", [f"file://{tmp_path / name}"], env)
 
     with start(STOCK, "stock") as ranks:
-        stock = _digest(ranks)
+        stock = digest_of(ranks)
     env = coordinator(**SETTINGS)
     with start(env, "first") as first, start(env, "second") as second:
-        assert [_digest(first), _digest(second)] == [stock, stock]
+        assert [digest_of(first), digest_of(second)] == [stock, stock]
     assert all(device["switches"] >= 2 for device in read_status(env)["devices"])

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,11 @@ from benchmarks.processes import read_status
 from tests.e2e.asking import wait_until
 from tests.support.arbiters import ArbiterProcess
 from tests.support.job_process import JobProcess
+from tests.support.ranks import Ranks, digest_of, ranks_of
 
 Coordinator = Callable[..., dict[str, str]]
 Hosts = list[dict[str, str]]
-Ranks = list[JobProcess]
 
-WAIT_SECONDS = 120
 STOCK = {"GPUSHARE_DISABLE": "1"}
 SETTINGS = {"capacity": "1GiB", "require": "1", "log_level": "error", "linger": "60s"}
 
@@ -40,27 +39,14 @@ def hosts(coordinator: Coordinator, arbiter: ArbiterProcess) -> Hosts:
     return [coordinator(**SETTINGS, **arbiter.settings()) for _ in range(2)]
 
 
-@contextmanager
-def _training(hosts: Hosts, store: Path, *, steps: int = 150) -> Iterator[Ranks]:
+ON_EACH_HOST = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+"""One rank, as `torchrun` starts it there."""
+
+
+def _training(hosts: Hosts, store: Path, *, steps: int = 150) -> AbstractContextManager[Ranks]:
     """A program with one rank on each host, as two torchruns start it."""
     flags = ["--mode", "ddp", "--steps", str(steps), "--init", f"file://{store}"]
-    with ExitStack() as stack:
-        yield [
-            stack.enter_context(
-                JobProcess(
-                    *flags,
-                    env=host
-                    | {
-                        "RANK": str(rank),
-                        "LOCAL_RANK": "0",
-                        "LOCAL_WORLD_SIZE": "1",
-                        "WORLD_SIZE": str(len(hosts)),
-                    },
-                    module="tests.e2e.ranks_job",
-                )
-            )
-            for rank, host in enumerate(hosts)
-        ]
+    return ranks_of([host | ON_EACH_HOST for host in hosts], *flags, module="tests.e2e.ranks_job")
 
 
 @contextmanager
@@ -69,19 +55,11 @@ def _two_programs(hosts: Hosts, folder: Path) -> Iterator[tuple[Ranks, Ranks]]:
         yield first, second
 
 
-def _digest(ranks: Ranks) -> str:
-    """What was computed, when all have ended well."""
-    digest: str = ranks[0].result()["digest"]
-    for rank in ranks:
-        assert rank.process.wait(WAIT_SECONDS) == 0, rank.errors()
-    return digest
-
-
 @pytest.fixture(scope="module")
 def stock(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What the program computes on stock torch."""
     with _training([STOCK, STOCK], tmp_path_factory.mktemp("stock") / "store") as ranks:
-        return _digest(ranks)
+        return digest_of(ranks)
 
 
 def _jobs(host: dict[str, str]) -> list[dict[str, Any]]:
@@ -103,7 +81,7 @@ def test_two_programs_take_turns_on_two_hosts(hosts: Hosts, stock: str, tmp_path
 
     with _two_programs(hosts, tmp_path) as (first, second):
         wait_until(lambda: any("for the row of gang ranks-" in text for text in explained()))
-        assert [_digest(first), _digest(second)] == [stock, stock]
+        assert [digest_of(first), digest_of(second)] == [stock, stock]
     for host in hosts:
         status = read_status(host)
         assert status["devices"][0]["switches"] >= 2
@@ -132,7 +110,7 @@ def test_a_killed_arbiter_ends_no_program(
         with JobProcess(env=hosts[0], command=[sys.executable, "-c", ALONE]) as single:
             assert single.result()["iterations"] == 50
         arbiter.start()
-        assert [_digest(first), _digest(second)] == [stock, stock]
+        assert [digest_of(first), digest_of(second)] == [stock, stock]
 
 
 ALONE = """
@@ -150,7 +128,7 @@ def test_a_killed_coordinator_ends_no_program(hosts: Hosts, stock: str, tmp_path
         wait_until(lambda: _are_all_here(hosts, 2))
         before = read_status(hosts[1])["coordinator"]["pid"]
         os.kill(before, signal.SIGKILL)
-        assert [_digest(first), _digest(second)] == [stock, stock]
+        assert [digest_of(first), digest_of(second)] == [stock, stock]
     assert read_status(hosts[1])["coordinator"]["pid"] != before
 
 
@@ -160,7 +138,7 @@ def test_a_killed_rank_holds_no_other_program_up(hosts: Hosts, stock: str, tmp_p
         with _training(hosts, tmp_path / "whole") as whole:
             wait_until(lambda: _are_all_here(hosts, 2))
             os.kill(broken[1].pid, signal.SIGKILL)
-            assert _digest(whole) == stock
+            assert digest_of(whole) == stock
 
 
 # The name may have two numbers, and the arbiter listens at one of them.
@@ -217,16 +195,7 @@ leave_group()
 @contextmanager
 def _crossed(hosts: Hosts, store: Path, gang: str) -> Iterator[Ranks]:
     command = [sys.executable, "-c", CROSSED, f"file://{store}", gang]
-    with ExitStack() as stack:
-        ranks = [
-            stack.enter_context(
-                JobProcess(
-                    env=host | {"RANK": str(rank), "LOCAL_WORLD_SIZE": "1", "WORLD_SIZE": "2"},
-                    command=command,
-                )
-            )
-            for rank, host in enumerate(hosts)
-        ]
+    with ranks_of([host | ON_EACH_HOST for host in hosts], command=command) as ranks:
         for each in ranks:
             each.wait_ready()
         yield ranks
@@ -266,6 +235,8 @@ def test_without_an_arbiter_two_programs_starve(coordinator: Coordinator, tmp_pa
             )
         )
         before = [job["iterations"] for host in hosts for job in _jobs(host)]
+        # No condition can be waited for, since nothing is to happen. A program that goes on makes
+        # all of its steps in less time.
         time.sleep(2)
         assert [job["iterations"] for host in hosts for job in _jobs(host)] == before
 

@@ -7,8 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +18,19 @@ from benchmarks.bench_ranks import PROGRAM, TORCHRUN
 from benchmarks.processes import gpushare_command, job_environment, read_status
 from tests.e2e.asking import status
 from tests.support.job_process import JobProcess
+from tests.support.ranks import WAIT_SECONDS, Ranks, digest_of, ranks_of
 
 Coordinator = Callable[..., dict[str, str]]
-Ranks = list[JobProcess]
 
 NUM_RANKS = 2
-WAIT_SECONDS = 120
 STOCK = {"GPUSHARE_DISABLE": "1"}
 LINGERS = {"require": "1", "log_level": "error", "linger": "60s"}
 """So that the coordinator can be asked when its jobs have ended."""
 
 
-@contextmanager
-def _ranks(env: dict[str, str], *words: str, **how: Any) -> Iterator[Ranks]:
+def _ranks(env: dict[str, str], *words: str, **how: Any) -> AbstractContextManager[Ranks]:
     """The processes of a program."""
-    with ExitStack() as stack:
-        yield [
-            stack.enter_context(
-                JobProcess(
-                    *words, env=env | {"RANK": str(rank), "WORLD_SIZE": str(NUM_RANKS)}, **how
-                )
-            )
-            for rank in range(NUM_RANKS)
-        ]
+    return ranks_of([env] * NUM_RANKS, *words, **how)
 
 
 def _training(
@@ -51,17 +41,9 @@ def _training(
     return _ranks(env, *flags, module="tests.e2e.ranks_job")
 
 
-def _digest(ranks: Ranks) -> str:
-    """What was computed, when all have ended well."""
-    digest: str = ranks[0].result()["digest"]
-    for rank in ranks:
-        assert rank.process.wait(WAIT_SECONDS) == 0, rank.errors()
-    return digest
-
-
 def _stock_digest(mode: str, store: Path) -> str:
     with _training(STOCK, mode, store) as ranks:
-        return _digest(ranks)
+        return digest_of(ranks)
 
 
 def _num_granted_along(env: dict[str, str]) -> int:
@@ -98,7 +80,7 @@ def test_two_programs_take_turns_and_end_with_stocks_bits(
         _training(env, mode, tmp_path / "a") as first,
         _training(env, mode, tmp_path / "b") as second,
     ):
-        assert [_digest(first), _digest(second)] == [stock, stock]
+        assert [digest_of(first), digest_of(second)] == [stock, stock]
     assert _num_granted_along(env) >= 2
     if not more:
         assert read_status(env)["devices"][0]["switches"] >= 2
@@ -208,7 +190,7 @@ def test_a_killed_rank_holds_nobody_up(coordinator: Coordinator, tmp_path: Path)
         with _training(env, "ddp", tmp_path / "whole") as whole:
             os.kill(broken[0].pid, signal.SIGKILL)
             # The other rank of the broken one fails, or waits for ever: as on stock.
-            assert _digest(whole) == stock
+            assert digest_of(whole) == stock
 
 
 def test_a_killed_coordinator_leaves_both_programs_whole(
@@ -223,5 +205,5 @@ def test_a_killed_coordinator_leaves_both_programs_whole(
         _wait_until_running(env, NUM_RANKS)
         before = status(env)["coordinator"]["pid"]
         os.kill(before, signal.SIGKILL)
-        assert [_digest(first), _digest(second)] == [stock, stock]
+        assert [digest_of(first), digest_of(second)] == [stock, stock]
     assert status(env)["coordinator"]["pid"] != before

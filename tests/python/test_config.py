@@ -77,6 +77,7 @@ GOOD = [
     ("ARBITER", "none", "arbiter", "none"),
     ("ARBITER", "tcp:node-1.cluster:7070", "arbiter", "tcp:node-1.cluster:7070"),
     ("ARBITER", "tcp:[::1]:65535", "arbiter", "tcp:[::1]:65535"),
+    ("ARBITER", "tcp:[fe80::1%eth0]:7070", "arbiter", "tcp:[fe80::1%eth0]:7070"),
     ("ARBITER", "unix:/run/arbiter", "arbiter", "unix:/run/arbiter"),
     ("ARBITER_TOKEN_FILE", "/etc/token", "arbiter_token_file", "/etc/token"),
     ("LANES", "off", "lanes", "off"),

@@ -7,11 +7,10 @@ import re
 import secrets
 import signal
 import subprocess
-import time
 from pathlib import Path
-from types import TracebackType
 
 from benchmarks.processes import ROOT
+from tests.e2e.asking import wait_until
 
 PROGRAM = ROOT / "python" / "gpushare" / "bin" / "gpushared"
 PATIENCE_SECONDS = 20.0
@@ -33,7 +32,7 @@ class ArbiterProcess:
         self.start()
 
     def write_token(self, token: str) -> None:
-        """For this process when it starts, and for hosts that read this file."""
+        """Writes the token. This process reads it when it starts, and hosts when they connect."""
         self.token_file.touch(mode=0o600)
         self.token_file.write_text(token)
 
@@ -44,13 +43,16 @@ class ArbiterProcess:
         command += ["--token-file", str(self.token_file), "--log-file", str(self._log)]
         command += ["--log-level", "debug"]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        end = time.monotonic() + PATIENCE_SECONDS
-        while not (found := re.search(r"listens at (tcp:\S+),", self.log())):
-            if self.process.poll() is not None or time.monotonic() > end:
-                assert self.process.stderr is not None
-                raise RuntimeError(f"no arbiter: {self.process.stderr.read()}{self.log()}")
-            time.sleep(0.01)
-        self._listen = self.address = found.group(1)
+        wait_until(lambda: self._listens_at() != "" or self.process.poll() is not None)
+        if not (address := self._listens_at()):
+            assert self.process.stderr is not None
+            raise RuntimeError(f"no arbiter: {self.process.stderr.read()}{self.log()}")
+        self._listen = self.address = address
+
+    def _listens_at(self) -> str:
+        """Returns the address that it has logged; "": it has not said one yet."""
+        found = re.search(r"listens at (tcp:\S+),", self.log())
+        return found.group(1) if found else ""
 
     def kill(self) -> None:
         """Ends it at once, without a word to anybody."""
@@ -71,15 +73,10 @@ class ArbiterProcess:
         self.process.stderr.close()
 
     def __enter__(self) -> ArbiterProcess:
-        """It runs already."""
+        """Returns the arbiter, which runs already."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Ends it, if it lives."""
         if self.process.poll() is None:
             self.process.terminate()

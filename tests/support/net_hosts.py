@@ -6,12 +6,14 @@ the test can cut a host from the arbiter and from nothing else.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
-from types import TracebackType
 
 ARBITER_ADDRESS = "10.77.9.9"
+_NAMESPACE = "GS_TEST_NAMESPACE"
+_CLONE_NEWNET = 0x40000000
 
 
 def why_not() -> str:
@@ -60,16 +62,20 @@ class NetHosts:
             _run("-n", name, "link", "set", link, "up")
 
     def on_host(self, index: int) -> tuple[str, ...]:
-        """The beginning of a command that runs on a host."""
+        """Returns the beginning of a command that runs on a host."""
         return ("ip", "netns", "exec", self._names[index])
 
     def beside_arbiter(self) -> tuple[str, ...]:
-        """The beginning of a command that runs where the arbiter does."""
+        """Returns the beginning of a command that runs where the arbiter does."""
         return ("ip", "netns", "exec", self._names[2])
 
-    def program_environment(self) -> dict[str, str]:
-        """How ranks on the two hosts find each other."""
-        return {"MASTER_ADDR": "10.77.0.1", "GLOO_SOCKET_IFNAME": "data"}
+    def program_environment(self, index: int) -> dict[str, str]:
+        """Returns what a rank on the host needs: where it is, and how the ranks find each other.
+
+        A process that is started on the host already does not look where it is.
+        """
+        found = {"MASTER_ADDR": "10.77.0.1", "GLOO_SOCKET_IFNAME": "data"}
+        return found | {_NAMESPACE: f"/run/netns/{self._names[index]}"}
 
     def set_reaches_arbiter(self, index: int, *, reaches: bool) -> None:
         """Cuts the host from the arbiter, or joins it again."""
@@ -81,17 +87,27 @@ class NetHosts:
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
     def __enter__(self) -> NetHosts:
-        """They are there already."""
+        """Returns the hosts, which are there already."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Removes them, with their interfaces."""
         self._remove()
+
+
+def enter_namespace() -> None:
+    """Puts this thread, and what it starts, on the host that the environment names, if it does.
+
+    For a process that was forked from another one, so that it need not import torch.
+
+    Raises:
+        OSError: The kernel refuses.
+    """
+    if not (path := os.environ.get(_NAMESPACE)):
+        return
+    with open(path, "rb") as file:  # noqa: PTH123  # its descriptor counts
+        if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), _CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), f"setns {path}")
 
 
 def _run(*words: str) -> None:

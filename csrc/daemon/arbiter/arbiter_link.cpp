@@ -167,7 +167,7 @@ Status ArbiterLink::handle_here(const ArbiterMessage& message,
   }
   const auto* look = std::get_if<arbiter::Look>(&message);
   if (look == nullptr) return {StatusCode::kProtocol, "a message that it should not send now"};
-  // What was ordered before the question is to be seen in the answer.
+  // The answer must show the effect of the orders that came before the question.
   if (!orders.empty()) callbacks_.on_orders(std::exchange(orders, {}));
   callbacks_.on_look();
   GS_RETURN_IF_ERROR(send_changes());
@@ -193,7 +193,7 @@ void ArbiterLink::tell() {
   if (!status.ok()) lose(status.message());
 }
 
-// A reason is said once, however often the same follows.
+// Each reason is logged once, however often the same one follows.
 void ArbiterLink::lose(const std::string& why) {
   const bool was_here = is_here();
   const bool is_new = was_here || printable(why) != why_;

@@ -4,8 +4,8 @@
 //   kWaiting --pause over--> kConnecting --Challenge--> kProving --Welcome--> kHere
 //   any of them --lost, refused or silent--> kWaiting, twice as long as before
 //
-// While it is not there nothing is lost: all is reported again on the next connection. The arbiter
-// must have proved that it knows the token before it hears of any rank.
+// While the arbiter is away nothing is lost: the coordinator reports all of its ranks again on the
+// next connection. It reports none before the arbiter has proved that it knows the token.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class ArbiterLink {
     // The arbiter is about to decide: report each rank as it stands now.
     std::function<void()> on_look;
     std::function<void(std::vector<host::RankOrder>)> on_orders;
-    // It is here, or is not, for another reason than before.
+    // The connection was made or lost, or is lost for another reason than before.
     std::function<void()> on_changed;
   };
 
@@ -48,7 +48,8 @@ class ArbiterLink {
 
   // Begins to connect.
   void begin();
-  // What is seen. It is sent by tell(), or when the arbiter asks.
+  // Takes reports of ranks and single jobs. tell() sends them, and so does each answer to the
+  // arbiter.
   arbiter::HostSide& side() { return side_; }
   // Sends what has changed, if the arbiter should know that now.
   void tell();
@@ -81,7 +82,7 @@ class ArbiterLink {
   Stage stage_ = Stage::kWaiting;
   std::string token_;
   arbiter::Nonces nonces_;
-  // Of both directions, while the arbiter is here.
+  // They sign both directions while the arbiter is here.
   std::optional<arbiter::Seal> in_;
   std::optional<arbiter::Seal> out_;
   std::optional<ipc::FrameStream> stream_;

@@ -34,13 +34,10 @@ using arbiter::PeerId;
 // How many connections are accepted in a second.
 constexpr double kHostsASecond = 500;
 constexpr int kHostsATurn = 32;
-// Peers that have not joined.
+// How many peers may be connected that have not joined.
 constexpr std::size_t kMostStrangers = 64;
 constexpr Nanos kTimeToJoin = seconds(5);
-// Frames of one host in a second, and at once. A host with all of its ranks says as many at once.
-constexpr double kFramesASecond = 20'000;
-constexpr double kFramesAtOnce = 20'000;
-// What a host may leave unread.
+// The most bytes that a host may leave unread.
 constexpr std::size_t kMostWaiting = std::size_t{4} << 20;
 // How often peers are looked at that owe something: a proof, or room in their buffers.
 constexpr Nanos kLookAfter = millis(20);
@@ -52,14 +49,18 @@ std::uint64_t epoch_of_now() { return static_cast<std::uint64_t>(unix_now_ns());
 
 }  // namespace
 
-ArbiterServer::Peer::Peer(UniqueFd socket, Nanos now)
+ArbiterServer::Peer::Peer(UniqueFd socket, const Limits& limits, Nanos now)
     : stream(std::move(socket), kMostWaiting),
       name(ipc::peer_text(stream.socket())),
       since(now),
-      frames(kFramesASecond, kFramesAtOnce) {}
+      frames(limits.frames_a_second, limits.frames_at_once) {}
 
-ArbiterServer::ArbiterServer(const DaemonOptions& options, std::string token, ipc::EventLoop& loop)
+ArbiterServer::ArbiterServer(const DaemonOptions& options,
+                             std::string token,
+                             ipc::EventLoop& loop,
+                             const Limits& limits)
     : token_(std::move(token)),
+      limits_(limits),
       loop_(loop),
       arbiter_(row_options(options), epoch_of_now()),
       accepts_(kHostsASecond, kHostsASecond),
@@ -71,10 +72,12 @@ ArbiterServer::~ArbiterServer() {
 }
 
 Result<std::unique_ptr<ArbiterServer>> ArbiterServer::create(const DaemonOptions& options,
-                                                             ipc::EventLoop& loop) {
+                                                             ipc::EventLoop& loop,
+                                                             const Limits& limits) {
   auto token = read_token(options.token_file);
   if (!token) return fail(token.error());
-  std::unique_ptr<ArbiterServer> server(new ArbiterServer(options, *std::move(token), loop));
+  std::unique_ptr<ArbiterServer> server(
+      new ArbiterServer(options, *std::move(token), loop, limits));
   if (Status status = server->listen(options.listen); !status.ok()) return fail(status);
   return server;
 }
@@ -123,7 +126,7 @@ void ArbiterServer::add(UniqueFd socket) {
       static_cast<std::size_t>(std::count_if(peers_.begin(), peers_.end(), [](const auto& each) {
         return each.second->stage != Stage::kJoined;
       }));
-  auto peer = std::make_unique<Peer>(std::move(socket), now);
+  auto peer = std::make_unique<Peer>(std::move(socket), limits_, now);
   if (num_strangers >= kMostStrangers) {
     log::warn("{}: {} others have not joined yet; closed", peer->name, num_strangers);
     return;
@@ -142,7 +145,7 @@ void ArbiterServer::add(UniqueFd socket) {
   peer_timer_.set_at(now + kLookAfter);
 }
 
-// What has come before the end of a connection still counts.
+// Frames that came before the end of a connection still count.
 void ArbiterServer::on_readable(PeerId id) {
   Peer& peer = *peers_.at(id);
   std::vector<std::string> frames;
@@ -156,7 +159,7 @@ void ArbiterServer::on_readable(PeerId id) {
             ? handle(id, peer, frame)
             : Status(StatusCode::kProtocol, "more messages a second than a host has use for");
     if (!status.ok()) return refuse(id, status);
-    if (!peers_.contains(id)) return;  // it did not take what was sent to it
+    if (!peers_.contains(id)) return;  // handle() could not send to it
   }
   if (!end.ok()) drop(id, end.message());
   step_soon();
@@ -216,7 +219,8 @@ void ArbiterServer::send(PeerId id, const ArbiterMessage& message) {
   if (peer.stream.is_waiting()) peer_timer_.set_at(monotonic_now() + kLookAfter);
 }
 
-// A peer of another version, or with another token, can say to its user what is wrong.
+// A peer of another version, or with another token, is told what is wrong, so that it can tell its
+// user.
 void ArbiterServer::refuse(PeerId id, const Status& why) {
   if (why.code() == StatusCode::kFailedPrecondition) send(id, arbiter::Refused{why.message()});
   drop(id, why.message());

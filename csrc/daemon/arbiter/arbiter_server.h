@@ -1,8 +1,8 @@
 // The arbiter's process at work: accepts the connections of hosts, has each prove that it knows the
-// token, feeds csrc/arbiter, and sends what that answers.
+// token, feeds csrc/arbiter with their messages, and sends its answers.
 //
-// One thread: all of it runs on the event loop's. It keeps nothing on disk. After a restart the
-// hosts say again what their ranks were told last.
+// All of it runs on the event loop's thread. It keeps nothing on disk: after a restart each host
+// reports again the step that its ranks were told last.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,18 @@ namespace gpushare::daemon {
 
 class ArbiterServer {
  public:
+  // How many frames one host may send.
+  struct Limits {
+    double frames_a_second = 20'000;
+    // A host that reports all of its ranks sends many frames at once.
+    double frames_at_once = 20'000;
+  };
+
   // Listens at options.listen. errors: of read_token(), kIo, kUnavailable (no such name). `loop`
   // must outlive it.
   static Result<std::unique_ptr<ArbiterServer>> create(const DaemonOptions& options,
-                                                       ipc::EventLoop& loop);
+                                                       ipc::EventLoop& loop,
+                                                       const Limits& limits);
   ArbiterServer(const ArbiterServer&) = delete;
   ArbiterServer& operator=(const ArbiterServer&) = delete;
   ~ArbiterServer();
@@ -37,12 +45,12 @@ class ArbiterServer {
  private:
   enum class Stage : std::uint8_t { kProving, kProved, kJoined };
   struct Peer {
-    Peer(UniqueFd socket, Nanos now);
+    Peer(UniqueFd socket, const Limits& limits, Nanos now);
     ipc::FrameStream stream;
     std::string name;  // for the log
     Stage stage = Stage::kProving;
     arbiter::Nonces nonces = {};
-    // Of both directions, once the peer has proved that it knows the token.
+    // They sign both directions, once the peer has proved that it knows the token.
     std::optional<arbiter::Seal> in = {};
     std::optional<arbiter::Seal> out = {};
     Nanos since;
@@ -50,7 +58,10 @@ class ArbiterServer {
     ipc::EventLoop::Watch watch = {};  // last: ends first
   };
 
-  ArbiterServer(const DaemonOptions& options, std::string token, ipc::EventLoop& loop);
+  ArbiterServer(const DaemonOptions& options,
+                std::string token,
+                ipc::EventLoop& loop,
+                const Limits& limits);
   Status listen(const std::string& address);
   void accept();
   void add(UniqueFd socket);
@@ -66,6 +77,7 @@ class ArbiterServer {
   void look_after_peers();
 
   const std::string token_;
+  const Limits limits_;
   std::string path_;  // of a Unix socket, which is removed at the end
   ipc::EventLoop& loop_;
   arbiter::Arbiter arbiter_;

@@ -1,4 +1,4 @@
-// A thread for each look-up, which is rare: once a connection is lost, after a pause.
+// Each look-up has a thread of its own. Look-ups are rare: one for each attempt to connect.
 #include "csrc/daemon/arbiter/look_up.h"
 
 #include <utility>

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/base/sha256.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/daemon/files/text_file.h"
 
@@ -55,10 +56,7 @@ Result<std::string> make_nonce() {
   std::array<std::uint8_t, 16> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
     return fail(errno_status("draw a random number"));
-  std::string text;
-  for (const std::uint8_t byte : bytes)
-    text += fmt::format("{:02x}", byte);
-  return text;
+  return to_hex(bytes);
 }
 
 }  // namespace gpushare::daemon

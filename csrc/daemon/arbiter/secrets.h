@@ -12,7 +12,7 @@ namespace gpushare::daemon {
 // 1024 bytes. errors: kIo, kFailedPrecondition, with what to do.
 Result<std::string> read_token(const std::string& path);
 
-// 32 digits. errors: kIo.
+// Draws a random number and returns its 32 digits. errors: kIo.
 Result<std::string> make_nonce();
 
 }  // namespace gpushare::daemon

@@ -210,8 +210,8 @@ Status check_host_budgets(const DaemonOptions& options) {
                   to_string(options.host_budget)));
 }
 
-// An arbiter has no device, so what is said of devices and sockets does not count. A coordinator
-// that is to have an arbiter needs the secret for it.
+// An arbiter has no device, so options of devices and sockets are ignored. A coordinator that is to
+// have an arbiter needs the secret that they have in common.
 Status check_arbiter(const CommandLine& line, DaemonOptions& options) {
   const auto refuse = [](const char* text) { return Status(StatusCode::kInvalidArgument, text); };
   if (line.is_arbiter) {

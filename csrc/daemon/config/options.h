@@ -69,7 +69,8 @@ struct DaemonOptions {
 // The number of lanes under `pack` if num_lanes is 0: one for each core, or a few on CUDA. `pack`
 // finds out which of them pay. Under all other policies there is one lane then.
 std::uint32_t default_pack_lanes(const DaemonOptions& options);
-// What rows of gangs are decided by, of no device yet: the same in a coordinator and an arbiter.
+// Returns the options of gangs' rows, without devices. They are the same in a coordinator and in an
+// arbiter.
 host::RowOptions row_options(const DaemonOptions& options);
 // One device's part of the host tier, in whole pieces. pre: the sizes are filled in.
 HostBytes host_budgets(const DaemonOptions& options);

@@ -161,7 +161,7 @@ Result<Account> read_account(const std::string& line) {
     get_quantity("spilled_bytes", account.spilled);
     get_quantity("restored_bytes", account.restored);
     get_quantity("peak_bytes", account.peak);
-    // Of a coordinator of version 1 there is neither.
+    // A line of version 1 has neither.
     account.gang = printable(json.value("gang", ""));
     account.ranks = json.value("ranks", 1U);
     return account;

@@ -53,7 +53,7 @@ struct Account {
   Nanos busy;
   Bytes dropped, spilled, restored;
   Bytes peak;  // persistent and ephemeral memory together; 0: not known
-  // Of a distributed program.
+  // The gang of a rank, and how many ranks the gang has; "": it was no rank.
   std::string gang;
   std::uint32_t ranks = 1;
 };

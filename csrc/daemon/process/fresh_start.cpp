@@ -1,4 +1,4 @@
-// Both act on the process as a whole, and are called once, before it serves anybody.
+// Both functions change the process as a whole, and are called once, before it serves anybody.
 #include "csrc/daemon/process/fresh_start.h"
 
 #include <sys/resource.h>

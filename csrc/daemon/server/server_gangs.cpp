@@ -1,9 +1,9 @@
-// Gangs whose ranks are on several devices: what is seen of each rank goes up to whoever gives
+// Gangs whose ranks are on several devices: a report of each rank goes up to whoever gives
 // rows, and the orders go down to the machines of the devices.
 //
-// Rows are given by the arbiter (csrc/daemon/arbiter), if this coordinator has one. Then those of
-// all gangs are, since a device must have one authority. Without an arbiter a coordinator of
-// several devices gives rows itself (csrc/host/gang_rows.h). One of a single device gives none.
+// If this coordinator has an arbiter (csrc/daemon/arbiter), the arbiter gives the rows of all
+// gangs, since a device must have one authority. Without an arbiter a coordinator of several
+// devices gives rows itself (csrc/host/gang_rows.h), and a coordinator of one device gives none.
 //
 // A job is a rank if its program has several, and somebody gives rows. Until all ranks are here it
 // is not known whether they are on one device, so none begins an iteration before.
@@ -34,13 +34,6 @@
 
 namespace gpushare::daemon {
 namespace {
-
-// Claims of the job's. Rows multiply and add them up again and again, so they are bounded by more
-// than any program needs.
-constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 40;
-constexpr Nanos kMostTime = seconds(3600);
-std::uint64_t bounded(std::uint64_t step) { return std::min(step, kMostSteps); }
-Nanos bounded(Nanos time) { return std::min(time, kMostTime); }
 
 // The ranks' pages, and the machines of their devices.
 class JobsInRows final : public host::RowMachines {
@@ -128,9 +121,9 @@ void Server::Impl::note_hello_of_rank(JobEntry& entry, const wire::Hello& hello)
   report_rank(entry, monotonic_now());
 }
 
-// Before its machine hears the Register: the job must not be granted a lease in that step. One that
-// holds a lease goes on until the step that it was told last. One that has only lost its connection
-// keeps the row that it has.
+// Is called before the job's machine hears the Register, since the job must not be granted a lease
+// in that step. A job that holds a lease goes on until the step that it was told last. A job that
+// has only lost its connection keeps its row.
 void Server::Impl::join_gang(JobEntry& entry, const wire::Register& wish) {
   if (!has_rows()) return;
   const bool is_rank = !wish.of.gang.empty() && wish.of.ranks > 1 && wish.stop_at.has_value();
@@ -139,7 +132,7 @@ void Server::Impl::join_gang(JobEntry& entry, const wire::Register& wish) {
     return entry.conductor->set_row(entry.id, std::nullopt);
   }
   entry.is_rank = true;
-  entry.stop_at = std::max(entry.stop_at, bounded(*wish.stop_at));
+  entry.stop_at = std::max(entry.stop_at, std::min(*wish.stop_at, host::kMostSteps));
   if (!std::exchange(entry.has_row, true)) {
     const std::uint64_t until = entry.held_term > Term{0} ? entry.stop_at : 0;
     entry.row_until = until;
@@ -191,16 +184,16 @@ host::RankReport Server::Impl::report_of(const JobEntry& entry) const {
                           .is_held_back = entry.conductor->coordinator().is_held_back(entry.id)};
   if (!entry.registration) return report;
   const wire::Usage usage = entry.registration->usage();
-  report.steps = bounded(usage.gang_steps);
+  report.steps = usage.gang_steps;
   report.wants = entry.is_waiting();
   report.has_lease = entry.registration->belief().lease == Belief::Lease::kOpen;
   report.is_in_gap = usage.is_in_gap;
-  report.iteration = bounded(usage.phases.training.usual);
-  report.switching = bounded(usage.stall);
+  report.iteration = usage.phases.training.usual;
+  report.switching = usage.stall;
   report.standing = entry.conductor->coordinator().standing(entry.id);
   report.setback = entry.conductor->coordinator().setback(entry.id);
-  report.gap = bounded(std::max(usage.gap.usual, usage.gap.mean));
-  return report;
+  report.gap = std::max(usage.gap.usual, usage.gap.mean);
+  return host::bounded(std::move(report));
 }
 
 void Server::Impl::report_rank(const JobEntry& entry, Nanos now) {
@@ -208,7 +201,7 @@ void Server::Impl::report_rank(const JobEntry& entry, Nanos now) {
   if (gang_rows_) gang_rows_->report(report_of(entry), now);
 }
 
-// And how many single jobs there are beside them.
+// Reports all ranks, and the single jobs of each device.
 void Server::Impl::report_ranks(Nanos now) {
   for (const auto& [id, entry] : jobs_.entries())
     if (entry.is_rank) report_rank(entry, now);

@@ -153,8 +153,8 @@ class Server::Impl {
   ProfileStore profile_store_;
   std::optional<AccountWriter> accounts_;  // nothing: none are kept
   std::vector<DeviceMachine> machines_;    // at least one; after jobs_, which they use
-  // Who gives rows to gangs: the arbiter if there is one, and this process if it has several
-  // devices. With one device and no arbiter neither is there.
+  // The arbiter gives rows to gangs if this coordinator has one. Otherwise gang_rows_ does if there
+  // are several devices. With one device and no arbiter both are empty.
   std::optional<host::GangRows> gang_rows_;
   std::optional<ArbiterLink> arbiter_;
   bool are_gangs_due_ = false;  // settle_gangs() comes in a later turn of the loop

@@ -196,7 +196,8 @@ def _socket(value: Any) -> str:
 
 
 _ARBITER = re.compile(
-    r"tcp:(?:[^\s:\[\]]{1,253}|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})|unix:/\S{0,98}[^\s/]"
+    r"tcp:(?:[^\s:\[\]]{1,253}|\[[0-9a-fA-F:.]+(?:%[^\s\[\]]+)?\]):(?P<port>[0-9]{1,5})"
+    r"|unix:/\S{0,98}[^\s/]"
 )
 _MOST_PORT = 65535
 

@@ -147,7 +147,7 @@ class World {
     for (auto process = processes_.rbegin(); process != processes_.rend(); ++process) {
       if (process->host != index || process->is_gone) continue;
       process->is.job = JobId{++host.last_job};
-      // It tells the new coordinator what it was told last, and waits there for its row.
+      // The rank tells the new coordinator what it was told last, and waits there for its row.
       if (!process->is.has_lease) process->until = 0;
       process->is_free = false;
     }
@@ -222,7 +222,7 @@ class World {
     }
     ++process.is.steps;
     if (process.is.steps >= process.to_do) return end(process);
-    // It compares the step that it was told last, whoever told it.
+    // A rank compares the step that it was told last, whoever told it.
     if (process.is_free || process.is.steps < process.is.stop_at) return;
     process.is.has_lease = false;
     process.is.wants = true;

@@ -1,5 +1,6 @@
 // The arbiter's decisions, case by case: hosts and ranks that come, are lost and come back.
-// arbiter_property_test.cpp runs programs at random.
+// arbiter_bounds_test.cpp has what peers may not say, and arbiter_property_test.cpp runs programs
+// at random.
 #include "csrc/arbiter/arbiter.h"
 
 #include <map>
@@ -18,11 +19,12 @@ namespace {
 const host::GangName kRed{1000, "red"};
 const host::GangName kBlue{1000, "blue"};
 
-// A host with one device and its coordinator: what it has said, and what it was told.
+// A host and its coordinator: what it has said, and what it was told.
 struct Coordinator {
   PeerId peer;
   std::string name;
   std::uint64_t instance = 1;
+  std::string devices = "cpu";
   HostSide side = {};
   std::map<JobId, host::RankReport> ranks = {};
   std::map<JobId, host::RankOrder> orders = {};
@@ -45,7 +47,7 @@ class ArbiterTest : public ::testing::Test {
                                       {.host = host.name,
                                        .place = "/sock",
                                        .instance = host.instance,
-                                       .devices = "cpu",
+                                       .devices = host.devices,
                                        .seen_epoch = host.side.seen_epoch()},
                                       now_);
     ASSERT_TRUE(joined.has_value()) << joined.error().message();
@@ -115,6 +117,31 @@ class ArbiterTest : public ::testing::Test {
       }
     }
   }
+  // Answers to all questions that it may have been asked.
+  void answer_all(Coordinator& host) {
+    for (std::uint64_t round = 1; round < 100; ++round)
+      ASSERT_TRUE(arbiter_.hear(host.peer, Looked{round}, now_).ok());
+  }
+  struct TwoHosts {
+    Coordinator& a;
+    Coordinator& b;
+  };
+  // Each host has a rank of red, job 1, and red's row is open.
+  TwoHosts open_red() {
+    const TwoHosts hosts{add_host("a"), add_host("b")};
+    add_rank(hosts.a, kRed, 1, 0);
+    add_rank(hosts.b, kRed, 1, 1);
+    settle();
+    return hosts;
+  }
+  // Both ranks have leases besides.
+  TwoHosts run_red() {
+    const TwoHosts hosts = open_red();
+    run(hosts.a, 1);
+    run(hosts.b, 1);
+    settle();
+    return hosts;
+  }
   static const host::RankOrder& order(Coordinator& host, std::uint64_t job) {
     return host.orders.at(JobId{job});
   }
@@ -183,21 +210,29 @@ TEST_F(ArbiterTest, DecidesWhenAllHostsHaveAnswered) {
   EXPECT_TRUE(a.orders.empty());
   answers_ = true;
   for (Coordinator* host : {&a, &b})
-    for (std::uint64_t round = 1; round < 100; ++round)
-      ASSERT_TRUE(arbiter_.hear(host->peer, Looked{round}, now_).ok());
+    answer_all(*host);
   settle();
   EXPECT_TRUE(order(a, 1).is_open);
 }
 
-TEST_F(ArbiterTest, AHostThatDoesNotAnswerIsLeftAndTheOthersGoOn) {
-  Coordinator& a = add_host("a");
-  Coordinator& b = add_host("b");
-  Coordinator& c = add_host("c");
-  add_rank(a, kRed, 1, 0);
-  add_rank(b, kRed, 1, 1);
+TEST_F(ArbiterTest, AHostIsAskedOnceASecondAndHasThreeToAnswer) {
+  add_host("a");
   settle();
-  run(a, 1);
-  run(b, 1);
+  EXPECT_TRUE(arbiter_.step(now_).messages.empty());
+  now_ += seconds(1);
+  const Ready asks = arbiter_.step(now_);
+  ASSERT_EQ(asks.messages.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<Look>(asks.messages.front().second));
+  EXPECT_EQ(asks.look_at, now_ + seconds(3));
+  now_ += millis(2999);
+  EXPECT_TRUE(arbiter_.step(now_).close.empty());
+  now_ += millis(1);
+  EXPECT_EQ(arbiter_.step(now_).close.size(), 1U);
+}
+
+TEST_F(ArbiterTest, AHostThatDoesNotAnswerIsLeftAndTheOthersGoOn) {
+  auto [a, b] = run_red();
+  Coordinator& c = add_host("c");
   settle();
   answers_ = false;
   add_rank(b, kBlue, 2, 0);
@@ -209,8 +244,7 @@ TEST_F(ArbiterTest, AHostThatDoesNotAnswerIsLeftAndTheOthersGoOn) {
   answers_ = true;
   a.is_here = false;
   for (Coordinator* host : {&b, &c})
-    for (std::uint64_t round = 1; round < 100; ++round)
-      ASSERT_TRUE(arbiter_.hear(host->peer, Looked{round}, now_).ok());
+    answer_all(*host);
   settle();
   EXPECT_EQ(closed_, std::vector<std::string>{"it does not answer"});
   // Red's row ends without its lost rank, which ends its lease by itself.
@@ -220,15 +254,8 @@ TEST_F(ArbiterTest, AHostThatDoesNotAnswerIsLeftAndTheOthersGoOn) {
 }
 
 TEST_F(ArbiterTest, NoRowOpensForAGangWithALostRankUntilItIsForgotten) {
-  Coordinator& a = add_host("a");
-  Coordinator& b = add_host("b");
-  add_rank(a, kRed, 1, 0);
-  add_rank(b, kRed, 1, 1);
-  settle();
+  auto [a, b] = run_red();
   const std::uint64_t end = order(a, 1).stop_at;
-  run(a, 1);
-  run(b, 1);
-  settle();
   cut(b);
   stop(a, 1, end);
   settle();
@@ -242,14 +269,7 @@ TEST_F(ArbiterTest, NoRowOpensForAGangWithALostRankUntilItIsForgotten) {
 }
 
 TEST_F(ArbiterTest, AConnectionThatIsLostChangesNothingForARowThatGoesOn) {
-  Coordinator& a = add_host("a");
-  Coordinator& b = add_host("b");
-  add_rank(a, kRed, 1, 0);
-  add_rank(b, kRed, 1, 1);
-  settle();
-  run(a, 1);
-  run(b, 1);
-  settle();
+  auto [a, b] = run_red();
   cut(b);
   settle();
   b.orders.clear();
@@ -261,11 +281,7 @@ TEST_F(ArbiterTest, AConnectionThatIsLostChangesNothingForARowThatGoesOn) {
 }
 
 TEST_F(ArbiterTest, ARankThatEndedWhileItsHostWasAwayIsForgotten) {
-  Coordinator& a = add_host("a");
-  Coordinator& b = add_host("b");
-  add_rank(a, kRed, 1, 0);
-  add_rank(b, kRed, 1, 1);
-  settle();
+  auto [a, b] = open_red();
   cut(b);
   b.side.forget(JobId{1});
   b.ranks.clear();
@@ -277,16 +293,10 @@ TEST_F(ArbiterTest, ARankThatEndedWhileItsHostWasAwayIsForgotten) {
 
 // The new coordinator of a host numbers its jobs anew. The process is the same rank.
 TEST_F(ArbiterTest, ARankIsTheSameAtItsHostsNextCoordinator) {
-  Coordinator& a = add_host("a");
-  Coordinator& b = add_host("b");
-  add_rank(a, kRed, 1, 0);
-  add_rank(b, kRed, 1, 1);
+  auto [a, b] = run_red();
   add_rank(b, kBlue, 2, 0);
   settle();
   const std::uint64_t end = order(b, 1).stop_at;
-  run(a, 1);
-  run(b, 1);
-  settle();
   cut(b);
   settle();
   b.instance = 2;
@@ -315,14 +325,7 @@ TEST_F(ArbiterTest, ARankIsTheSameAtItsHostsNextCoordinator) {
 
 // What the ranks were told by the arbiter before was agreed on.
 TEST_F(ArbiterTest, ANewArbiterAdoptsRowsUnderAHigherEpoch) {
-  Coordinator& a = add_host("a");
-  Coordinator& b = add_host("b");
-  add_rank(a, kRed, 1, 0);
-  add_rank(b, kRed, 1, 1);
-  settle();
-  run(a, 1);
-  run(b, 1);
-  settle();
+  auto [a, b] = run_red();
   const std::uint64_t end = order(a, 1).stop_at;
   for (Coordinator* host : {&a, &b})
     change(*host, 1, [end](host::RankReport& r) { r.stop_at = end; });
@@ -351,44 +354,41 @@ TEST_F(ArbiterTest, TheNewestConnectionOfAHostCounts) {
   EXPECT_EQ(arbiter_.num_hosts(), 1U);
 }
 
-TEST_F(ArbiterTest, WhatAPeerMayNotSayIsRefused) {
-  Coordinator& a = add_host("a");
-  const auto hear = [&](const HostMessage& message) {
-    return arbiter_.hear(a.peer, message, now_).code();
-  };
-  host::RankReport report{.gang = kRed, .job = JobId{1}, .ranks = 2};
-  report.device = 1;
-  EXPECT_EQ(hear(Rank{.report = report}), StatusCode::kProtocol) << "it has one device";
-  EXPECT_EQ(hear(Singles{.device = 1}), StatusCode::kProtocol);
-  report = {.gang = {1000, ""}, .job = JobId{1}};
-  EXPECT_EQ(hear(Rank{.report = report}), StatusCode::kProtocol) << "a rank of no gang";
-  EXPECT_EQ(hear(Join{}), StatusCode::kProtocol);
-  EXPECT_EQ(hear(Gone{JobId{77}}), StatusCode::kOk) << "it may be forgotten already";
-  for (const char* devices : {"", "cpu,", "gpu", "cpu,cpu:0x1"}) {
-    const auto joined = arbiter_.join(PeerId{99}, {.host = "x", .devices = devices}, now_);
-    EXPECT_FALSE(joined.has_value()) << devices;
+// The numbers of its devices mean other devices then.
+TEST_F(ArbiterTest, AHostWhoseDevicesHaveChangedCountsAsANewOne) {
+  auto [a, b] = run_red();
+  cut(b);
+  b.devices = "cpu:0,cpu:1";
+  b.ranks.at(JobId{1}).has_lease = false;
+  b.ranks.at(JobId{1}).wants = true;
+  b.ranks.at(JobId{1}).device = 1;
+  b.side.report(b.ranks.at(JobId{1}), 1);
+  connect(b);
+  settle();
+  EXPECT_EQ(arbiter_.num_ranks(), 2U);
+  stop(a, 1, order(a, 1).stop_at);
+  settle();
+  EXPECT_TRUE(order(b, 1).is_open);
+  add_rank(a, kBlue, 2, 0);
+  add_rank(b, kBlue, 2, 1);
+  change(b, 2, [](host::RankReport& r) { r.device = 1; });
+  settle();
+  EXPECT_EQ(order(b, 2).why, "waits with its gang blue for the row of gang red on a/cpu");
+  cut(b);
+  b.devices = "cpu:1";
+  for (auto& [job, report] : b.ranks) {
+    report.device = 0;
+    b.side.report(report, 1);
   }
-  const auto joined =
-      arbiter_.join(PeerId{99}, {.host = "x", .devices = "cpu", .seen_epoch = ~0ULL}, now_);
-  EXPECT_FALSE(joined.has_value()) << "the next epoch would be 0";
-  std::string many = "cpu:0";
-  for (int i = 1; i <= 64; ++i)
-    many += ",cpu:" + std::to_string(i);
-  EXPECT_FALSE(arbiter_.join(PeerId{99}, {.host = "x", .devices = many}, now_).has_value());
-  EXPECT_EQ(arbiter_.num_hosts(), 1U);
-  arbiter_.check_invariants();
-}
-
-TEST_F(ArbiterTest, AHostHasABoundedNumberOfRanks) {
-  Coordinator& a = add_host("a");
-  Status status;
-  std::uint64_t job = 0;
-  while (status.ok() && job < 5000) {
-    host::RankReport report{.gang = {1000, std::to_string(job)}, .job = JobId{++job}, .ranks = 2};
-    status = arbiter_.hear(a.peer, Rank{.report = report}, now_);
-  }
-  EXPECT_EQ(job, kMaxRanksOfHost + 1);
-  EXPECT_EQ(status.code(), StatusCode::kProtocol);
+  connect(b);
+  settle();
+  EXPECT_EQ(arbiter_.num_ranks(), 4U);
+  EXPECT_EQ(arbiter_.num_hosts(), 2U);
+  cut(b);
+  b = {.peer = b.peer, .name = b.name, .instance = 2, .devices = "cpu:0"};
+  connect(b);
+  settle();
+  EXPECT_EQ(arbiter_.num_ranks(), 2U) << "ranks on devices that are gone are forgotten at once";
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // The arbiter's process: who is let in, and what hostile peers get.
+#include "csrc/daemon/arbiter/arbiter_server.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,8 +21,11 @@
 #include "csrc/arbiter/codec.h"
 #include "csrc/arbiter/handshake.h"
 #include "csrc/arbiter/seal.h"
+#include "csrc/base/log.h"
 #include "csrc/base/units.h"
 #include "csrc/daemon/arbiter/secrets.h"
+#include "csrc/daemon/config/options.h"
+#include "csrc/ipc/event_loop.h"
 #include "csrc/ipc/socket.h"
 #include "csrc/ipc/stream.h"
 
@@ -112,8 +117,14 @@ class ArbiterServerTest : public ::testing::Test {
     const std::vector<std::string> arguments = {
         "--arbiter",  "--listen", "unix:" + socket_, "--token-file", token_file_,
         "--log-file", log_};
-    pid_ = testing::spawn_gpushared(arguments, STDERR_FILENO);
-    EXPECT_TRUE(testing::eventually([this] { return log_has("the arbiter listens at"); }));
+    await(testing::spawn_gpushared(arguments, STDERR_FILENO));
+  }
+  // A server with these limits, which no option of gpushared sets.
+  explicit ArbiterServerTest(const ArbiterServer::Limits& limits) {
+    write_token(kToken);
+    const pid_t pid = ::fork();
+    if (pid == 0) ::_exit(serve(limits) ? 0 : 1);
+    await(pid);
   }
   ~ArbiterServerTest() override {
     ::kill(pid_, SIGTERM);
@@ -121,6 +132,23 @@ class ArbiterServerTest : public ::testing::Test {
     EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "it lived to the end";
     EXPECT_NE(::access(socket_.c_str(), F_OK), 0) << "and removed its socket";
+  }
+  void await(pid_t pid) {
+    pid_ = pid;
+    EXPECT_TRUE(testing::eventually([this] { return log_has("the arbiter listens at"); }));
+  }
+  // Until SIGTERM. False: it cannot listen.
+  [[nodiscard]] bool serve(const ArbiterServer::Limits& limits) const {
+    log::configure(log::Level::kInfo, "arbiter", log_);
+    const auto loop = *ipc::EventLoop::create();
+    if (!loop->watch_signals({SIGTERM}, [&loop](int /*signal*/) { loop->stop(); }).ok())
+      return false;
+    DaemonOptions options;
+    options.listen = "unix:" + socket_;
+    options.token_file = token_file_;
+    const auto server = ArbiterServer::create(options, *loop, limits);
+    if (server.has_value()) loop->run();
+    return server.has_value();
   }
   void write_token(const std::string& token, unsigned mode = 0600) const {
     std::ofstream(token_file_) << token;
@@ -165,6 +193,14 @@ class ArbiterServerTest : public ::testing::Test {
 };
 
 TEST_F(ArbiterServerTest, HostsThatKnowTheTokenGetRows) { expect_it_serves(); }
+
+TEST_F(ArbiterServerTest, ASecondOneAtItsAddressDoesNotStart) {
+  const testing::Ended second = testing::run_gpushared(
+      {"--arbiter", "--listen", "unix:" + socket_, "--token-file", token_file_});
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_THAT(second.error_text, HasSubstr("another process listens there"));
+  expect_it_serves();
+}
 
 TEST_F(ArbiterServerTest, AWrongTokenIsRefusedInOneLine) {
   Peer peer(socket_);
@@ -231,7 +267,17 @@ TEST_F(ArbiterServerTest, AMessageThatWasChangedOrRepeatedEndsTheConnection) {
   expect_it_serves();
 }
 
-TEST_F(ArbiterServerTest, AFloodEndsTheConnection) {
+// SECURITY.md names the numbers of the product. The test's are smaller, since a sanitizer makes
+// both sides too slow for so many frames.
+class ArbiterServerOfFewFramesTest : public ArbiterServerTest {
+ protected:
+  ArbiterServerOfFewFramesTest()
+      : ArbiterServerTest({.frames_a_second = 100, .frames_at_once = 200}) {}
+};
+
+TEST_F(ArbiterServerOfFewFramesTest, AFloodEndsTheConnection) {
+  EXPECT_EQ(ArbiterServer::Limits().frames_a_second, 20'000);
+  EXPECT_EQ(ArbiterServer::Limits().frames_at_once, 20'000);
   Peer peer(socket_);
   peer.join("flood");
   EXPECT_TRUE(testing::eventually([&] {
@@ -266,6 +312,10 @@ TEST(ReadToken, OnlyAFileOfItsOwnersAloneCounts) {
     EXPECT_THAT(token.error().message(), HasSubstr("chmod 600"));
   }
   ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  for (const char* text : {"", "\n\n", " \t\r\n"}) {
+    std::ofstream(path) << text;
+    EXPECT_THAT(read_token(path).error().message(), HasSubstr("has 0 B, must have 16 to 1024"));
+  }
   std::ofstream(path) << "short";
   EXPECT_THAT(read_token(path).error().message(), HasSubstr("has 5 B, must have 16 to 1024"));
   std::ofstream(path) << std::string(1025, 'x');
@@ -273,6 +323,8 @@ TEST(ReadToken, OnlyAFileOfItsOwnersAloneCounts) {
   ASSERT_EQ(::symlink(path.c_str(), (path + ".link").c_str()), 0);
   EXPECT_FALSE(read_token(path + ".link").has_value());
   EXPECT_FALSE(read_token(folder.path()).has_value());
+  ASSERT_EQ(::mkfifo((path + ".pipe").c_str(), 0600), 0);
+  EXPECT_FALSE(read_token(path + ".pipe").has_value()) << "nobody writes to it";
 }
 
 TEST(ArbiterOptions, WhatDoesNotFitTogetherIsRefusedInOneLine) {

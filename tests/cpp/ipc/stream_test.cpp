@@ -24,8 +24,8 @@ namespace {
 constexpr std::size_t kMost = 1000;
 
 TEST(StreamAddress, TextsThatAreOneComeBackEqual) {
-  for (const char* text : {"tcp:127.0.0.1:80", "tcp:[::1]:65535", "tcp:node-1.cluster:0",
-                           "unix:/run/gpushare/arbiter"}) {
+  for (const char* text : {"tcp:127.0.0.1:80", "tcp:[::1]:65535", "tcp:[fe80::1%eth0]:7070",
+                           "tcp:node-1.cluster:0", "unix:/run/gpushare/arbiter"}) {
     const auto address = parse_stream_address(text);
     ASSERT_TRUE(address.has_value()) << text;
     EXPECT_EQ(to_string(*address), text);
@@ -47,12 +47,17 @@ TEST(StreamAddress, OtherTextsAreRefusedWithWhatIsAllowed) {
                                         "unix:/dir/",
                                         "host:80",
                                         "tcp:[::1:80",
+                                        "tcp:a b:80",
+                                        "tcp:a\nb:80",
+                                        "unix:/run/\x1b[2J",
+                                        std::string("unix:/run\0x", 11),
                                         "tcp:" + std::string(254, 'h') + ":1",
                                         "unix:/" + std::string(100, 'p')};
   for (const std::string& text : bad) {
     const auto address = parse_stream_address(text);
     ASSERT_FALSE(address.has_value()) << text;
     EXPECT_NE(address.error().message().find("tcp:HOST:PORT"), std::string::npos);
+    EXPECT_EQ(address.error().message().find_first_of("\n\x1b"), std::string::npos);
   }
 }
 
