@@ -1,14 +1,14 @@
 """Gangs of the sizes of Philly on 128 devices: `srtf` against a cluster that does not share.
 
 `exclusive` is one queue, first come, first served, with backfill: each job has its devices alone
-until it ends, and a later job starts if its devices are idle now. None are kept for a job that
-waits for more.
+until it ends, and a later job starts if enough devices are idle now. No devices are reserved for a
+job that waits for more.
 
 For each of four virtual clusters, and each load L in percent: `VC_L_exclusive_over_X`, the average
 completion time without sharing over that under policy X; `VC_L_bound_over_X`, the least average
 that any schedule could have over that under X; `VC_L_worst_wait_X_hours`, the longest that a job
-waited; `VC_L_p99_slowdown_X`, what one job in a hundred exceeds of its completion time over the
-time that it takes alone.
+waited; `VC_L_p99_slowdown_X`, the 99th percentile of a job's completion time over the time that it
+takes alone.
 
 Virtual time, so no machine's speed is in the figures; one sample for each seed.
 """
@@ -24,9 +24,9 @@ POLICIES = ("exclusive", "srtf")
 DEVICES = 128
 JOBS = 5000
 LOADS = (1.0, 1.5)
-"""What is gained depends on it most: where jobs hardly wait there is nothing to gain."""
+"""The gain depends mostly on the load: where jobs hardly wait there is nothing to gain."""
 SEEDS = 3
-# Jobs take hours: turns of minutes. Room in the host tier for all that wait.
+# Jobs take hours, so turns take minutes. The host tier has room for all jobs that wait.
 MACHINE = {
     "capacity": "16GiB",
     "min_quantum": "600s",

@@ -69,7 +69,7 @@ ROWS = {
     "trace merge": Row(("trace.csv", "-o", os.devnull), wrong_setting=None),
     "slurm print-config": Row(("prolog",), wrong_setting=None),
     "k8s device-plugin": Row(wrong_setting=None),
-    "k8s coordinators": Row(wrong_setting=None),
+    "k8s coordinators": Row(),
     "k8s print-manifest": Row(wrong_setting=None),
     "version": Row(wrong_setting=None),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ pytest.importorskip("google.protobuf", reason="SKIPPED: the device plugin, which
 
 import grpc
 
-from gpushare.cli.k8s import api, devices
+from gpushare.cli.k8s import api, devices, serve
 from gpushare.cli.k8s.serve import PluginOptions, PluginServer
 from gpushare.cli.k8s.slots import slots_of
 from gpushare.errors import GpushareError
@@ -165,6 +166,62 @@ def test_it_ends_where_the_kubelet_refuses_it(node: Node, kubelet: Any) -> None:
     node.thread.start()
     node.thread.join(30)
     assert "no such plugin here" in str(node.error)
+
+
+def test_it_tries_again_where_the_kubelet_hangs(
+    node: Node, kubelet: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "_PATIENCE_SECONDS", 0.05)
+    hanging = kubelet(hangs=True)
+    node.thread.start()
+    hanging.registration()
+    hanging.registration()
+    assert node.thread.is_alive()
+
+
+def test_a_coordinator_that_hangs_has_no_healthy_device(
+    node: Node, kubelet: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "_ANSWER_SECONDS", 0.05)
+    with coordinator_of(node), coordinator_of(node, GPU) as ends:
+        started = kubelet()
+        node.thread.start()
+        started.registration()
+        stream = started.watch()
+        next_with(stream, SLOTS | GPU_SLOTS)
+        Path(ends.path).unlink()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as hanging:
+            hanging.bind(ends.path)
+            hanging.listen()
+            next_with(stream, SLOTS | unhealthy(GPU_SLOTS))
+
+
+def test_it_leaves_the_socket_to_another_plugin_that_serves(node: Node, kubelet: Any) -> None:
+    kubelet()
+    path = node.plugins / "gpushare.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+        other.bind(str(path))
+        other.listen()
+        node.thread.start()
+        node.thread.join(30)
+        assert "another device plugin of gpushare serves at" in str(node.error)
+        assert path.is_socket()
+
+
+def test_it_takes_the_place_of_a_plugin_that_has_ended(node: Node, kubelet: Any) -> None:
+    started = kubelet()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as ended:
+        ended.bind(str(node.plugins / "gpushare.sock"))
+    node.thread.start()
+    started.registration()
+
+
+def test_it_says_where_it_cannot_listen(node: Node, kubelet: Any) -> None:
+    kubelet()
+    (node.plugins / "gpushare.sock").write_text("no socket")
+    node.thread.start()
+    node.thread.join(30)
+    assert f"cannot listen at {node.plugins}/gpushare.sock" in str(node.error)
 
 
 def test_two_pods_get_the_folder_and_the_socket(node: Node, kubelet: Any) -> None:

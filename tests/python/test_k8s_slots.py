@@ -45,23 +45,23 @@ def test_it_spreads_over_the_devices_with_most_free_slots(
 
 
 def test_a_slot_names_its_device_and_its_coordinator() -> None:
-    granted = grant(["cpu::3"], CPU, 4)
-    assert granted.environment == {
+    environment = grant(["cpu::3"], CPU, 4)
+    assert environment == {
         "GPUSHARE_DEVICE": "cpu",
         "GPUSHARE_SOCKET": "/run/gpushare/sock",
         "GPUSHARE_REQUIRE": "1",
     }
-    shown = grant([f"{GPUS[1]}::0"], BOTH, 4).environment
+    shown = grant([f"{GPUS[1]}::0"], BOTH, 4)
     assert shown["NVIDIA_VISIBLE_DEVICES"] == GPUS[1].removeprefix("cuda:")
     assert (shown["GPUSHARE_DEVICE"], shown["GPUSHARE_SOCKET"]) == (GPUS[1], SOCKETS[1])
 
 
 def test_two_slots_of_one_device_are_twice_the_weight() -> None:
-    assert grant(["cpu::0", "cpu::2"], CPU, 4).environment["GPUSHARE_WEIGHT"] == "2"
+    assert grant(["cpu::0", "cpu::2"], CPU, 4)["GPUSHARE_WEIGHT"] == "2"
 
 
 def test_slots_of_two_gpus_show_both_and_leave_the_choice_to_each_process() -> None:
-    env = grant([f"{name}::1" for name in reversed(GPUS)], BOTH, 4).environment
+    env = grant([f"{name}::1" for name in reversed(GPUS)], BOTH, 4)
     assert env == {
         "GPUSHARE_REQUIRE": "1",
         "NVIDIA_VISIBLE_DEVICES": ",".join(name.removeprefix("cuda:") for name in GPUS),
@@ -70,7 +70,7 @@ def test_slots_of_two_gpus_show_both_and_leave_the_choice_to_each_process() -> N
 
 def test_slots_of_two_parts_of_the_cpu_leave_the_choice_to_the_coordinator() -> None:
     parts = {name: Device(name, "/run/gpushare/sock") for name in ("cpu:0", "cpu:1")}
-    env = grant(["cpu:0::0", "cpu:1::0"], parts, 4).environment
+    env = grant(["cpu:0::0", "cpu:1::0"], parts, 4)
     assert (env["GPUSHARE_DEVICE"], env["GPUSHARE_SOCKET"]) == ("any", "/run/gpushare/sock")
     assert "NVIDIA_VISIBLE_DEVICES" not in env
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,20 @@ PATIENCE_SECONDS = 30.0
 class FakeKubelet:
     """A server at ``kubelet.sock`` of a folder, and calls of the plugin that registers."""
 
-    def __init__(self, folder: Path, refuses: grpc.StatusCode | None = None) -> None:
-        """Clears the folder as a kubelet that starts does, and listens."""
+    def __init__(
+        self, folder: Path, refuses: grpc.StatusCode | None = None, *, hangs: bool = False
+    ) -> None:
+        """Clears the folder as a kubelet that starts does, and listens.
+
+        A kubelet that hangs answers no registration until it is stopped.
+        """
         for path in folder.iterdir():
             path.unlink()
         self._folder = folder
         self._refuses = refuses
+        self._may_answer = threading.Event()
+        if not hangs:
+            self._may_answer.set()
         self._registrations: queue.Queue[Any] = queue.Queue()
         self._server = grpc.server(ThreadPoolExecutor(4))
         functions = {"Register": self._register}
@@ -33,6 +42,7 @@ class FakeKubelet:
 
     def _register(self, request: Any, context: Any) -> Any:
         self._registrations.put(request)
+        self._may_answer.wait()
         if self._refuses is not None:
             context.abort(self._refuses, "no such plugin here")
         return api.messages.Empty()
@@ -67,6 +77,7 @@ class FakeKubelet:
     def stop(self) -> None:
         """Ends it; its socket stays, as that of a killed one does."""
         self._hang_up()
+        self._may_answer.set()
         self._server.stop(grace=None).wait()
 
 

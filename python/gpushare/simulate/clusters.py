@@ -29,9 +29,9 @@ class Cluster(NamedTuple):
     source: str
     """Where that is from, and what of it is assumed."""
     seconds: Callable[[random.Random], float]
-    """Of a job whose size says nothing of it."""
+    """Draws how long a job runs whose size has no times of its own."""
     sizes: tuple[Size, ...] = ()
-    """None: each job has one GPU."""
+    """Without any, each job has one GPU."""
 
     def size(self, rng: random.Random) -> Size:
         """Draws how many GPUs a job has."""

@@ -37,7 +37,7 @@ def generate(
         seed: Of the random numbers.
         devices: For how many devices `load` is meant.
         load: The jobs' time over the devices' time while jobs arrive; above 1 they queue up.
-        most_gpus: Jobs with more have so many. None: as many as there are devices.
+        most_gpus: The most GPUs of a job; a larger job gets so many. None: as many as `devices`.
 
     Raises:
         ValueError: One of them is out of its range.

@@ -13,7 +13,9 @@ import typer
 from gpushare._settings.config import SYSTEM_FOLDER, daemon_path
 from gpushare._settings.devices import is_device_name
 from gpushare.admin.gpus import find_gpus
+from gpushare.cli._options.settings import check_settings, to_environment
 from gpushare.cli.k8s import manifest
+from gpushare.cli.k8s.names import check_image, check_namespace, check_resource
 from gpushare.errors import GpushareError
 from gpushare.extras import check_installed
 
@@ -42,15 +44,18 @@ def device_plugin(
     slots_per_device: Annotated[
         int, typer.Option(help="How many containers may share a device.", min=1, max=1024)
     ] = 4,
-    resource: Annotated[str, typer.Option(help="What pods ask for.")] = manifest.DEFAULTS[
-        "resource"
-    ],
+    resource: Annotated[
+        str, typer.Option(help="The name of the resource that pods ask for.")
+    ] = manifest.DEFAULTS["resource"],
     folder: _Folder = SYSTEM_FOLDER,
     kubelet_folder: Annotated[
         str, typer.Option(help="Where the kubelet's socket for device plugins is.")
     ] = _KUBELET_FOLDER,
 ) -> None:
     """Offer slots of this node's devices to the kubelet, until SIGTERM."""
+    check_resource(resource)
+    _check_absolute("--folder", folder)
+    _check_absolute("--kubelet-folder", kubelet_folder)
     check_installed(
         "the device plugin",
         "k8s",
@@ -84,17 +89,18 @@ def coordinators(
     """Run a coordinator for each device of this node, until SIGTERM. Any user may open it."""
     from gpushare.cli.k8s.supervisor import Supervisor, device_arguments
 
-    names = [name.strip() for name in devices.split(",") if name.strip()]
-    for name in names:
-        if not is_device_name(name):
-            raise typer.BadParameter(f"--devices: {name!r} is no device's name")
+    names = _device_names(devices)
+    _check_absolute("--folder", folder)
+    check_settings(os.environ)
     program = daemon_path()
     if not program:
         raise GpushareError("gpushared is not installed")
-    # Pods of one user, such as root, may belong to people who do not know each other: no lanes.
+    # Lanes share memory among jobs of one user. Pods of one user, such as root, may belong to people
+    # who do not know each other.
     common = ["--socket-folder", folder, "--mode", "0666", "--linger-s", "never", "--lanes", "off"]
     common += ["--accounts-folder", accounts_folder or "none"]
-    # Of a divided GPU nvidia-smi tells no sizes, so whoever names its parts says them.
+    # nvidia-smi does not say how large the parts of a divided GPU are. It is not asked where the
+    # devices and their capacity are given.
     gpus = [] if names and os.environ.get("GPUSHARE_CAPACITY") else find_gpus()
     Supervisor(program, common, device_arguments(names, gpus)).run(_stop_event())
 
@@ -108,7 +114,9 @@ def print_manifest(
     slots_per_device: Annotated[
         int, typer.Option(help="How many containers may share a device.", min=1, max=1024)
     ] = 4,
-    policy: Annotated[str, typer.Option(help="Whom the coordinators serve next.")] = "",
+    policy: Annotated[
+        str, typer.Option(help="By which policy the coordinators choose the next job.")
+    ] = "",
     capacity: Annotated[
         str, typer.Option(help="The memory of each device that jobs share, such as 40GiB.")
     ] = "",
@@ -118,6 +126,14 @@ def print_manifest(
     namespace: Annotated[str, typer.Option(help="Where the pods of gpushare run.")] = "gpushare",
 ) -> None:
     """Print manifests for kubectl apply: the coordinators and the device plugin of each node."""
+    check_image(image)
+    check_namespace(namespace)
+    _device_names(devices)
+    settings = {"policy": policy or None, "capacity_bytes": capacity or None}
+    try:
+        to_environment(settings)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
     values: dict[str, Any] = {
         "image": image,
         "slotsPerDevice": str(slots_per_device),
@@ -129,8 +145,24 @@ def print_manifest(
     print("---\n".join(manifest.plain(each, namespace, values) for each in parts), end="")
 
 
+def _device_names(devices: str) -> list[str]:
+    names = [name.strip() for name in devices.split(",") if name.strip()]
+    for name in names:
+        if not is_device_name(name):
+            raise typer.BadParameter(f"--devices: {name!r} is no device's name")
+    return names
+
+
+def _check_absolute(option: str, path: str) -> None:
+    if not os.path.isabs(path):  # noqa: PTH117 - a Path of "" is "."
+        raise typer.BadParameter(f"{option}: {path!r} is no absolute path")
+
+
 def _stop_event() -> threading.Event:
-    """An event that SIGTERM and Ctrl-C set. The first process of a container needs a handler."""
+    """Returns an event that SIGTERM and Ctrl-C set.
+
+    Linux drops signals without a handler that are for the first process of a container.
+    """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stop.set())

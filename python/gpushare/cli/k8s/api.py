@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 VERSION = "v1beta1"
@@ -133,7 +134,7 @@ def path_of(service: str, method: str) -> str:
 
 
 def call(channel: Any, service: str, method: str) -> Callable[..., Any]:
-    """Returns a method of the other side, to be called with a message.
+    """Returns a function that sends a message to the other side and returns its answer.
 
     Args:
         channel: The connection, of ``grpc``.
@@ -155,10 +156,8 @@ def handler(service: str, functions: dict[str, Callable[..., Any]]) -> Any:
 
     Args:
         service: One of ``METHODS``.
-        functions: For each of its methods what answers: it takes a message and the call's context.
+        functions: Answers each of its methods. Each takes a message and the call's context.
     """
-    import grpc
-
     made = {}
     for method, (taken, given) in METHODS[service].items():
         make = (

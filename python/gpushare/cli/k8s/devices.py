@@ -42,10 +42,10 @@ class DeviceTable:
             return dict(self._devices)
 
     def update(self, seen: dict[str, Device]) -> None:
-        """Takes what was seen, and wakes those who wait if anything is different.
+        """Replaces the devices, and wakes the waiting threads if anything is different.
 
         Args:
-            seen: The healthy devices. A device that is known and not among them is unhealthy.
+            seen: The healthy devices. Every other known device becomes unhealthy.
         """
         with self._changed:
             known = {
@@ -59,15 +59,15 @@ class DeviceTable:
                 self._changed.notify_all()
 
     def wake(self) -> None:
-        """Lets those who wait look whether they still have to."""
+        """Makes each waiting thread ask again whether it is to go on waiting."""
         with self._changed:
             self._changed.notify_all()
 
     def wait_newer(self, version: int, is_wanted: Callable[[], bool]) -> tuple[int, list[Device]]:
-        """Waits until the devices are others than at a version, or nobody wants to know.
+        """Waits until there is a newer version of the table, or the caller need not wait.
 
         Args:
-            version: The one that the caller has; -1 for none.
+            version: The version that the caller has; -1 for none.
             is_wanted: Whether to go on waiting. Whoever changes that calls ``wake``.
 
         Returns:
@@ -111,7 +111,7 @@ class Scout:
         ]
 
     def _gpus_now(self) -> set[str] | None:
-        """The GPUs that the driver has; None where that cannot be asked."""
+        """Returns the GPUs that the driver has; None where ``nvidia-smi`` does not say."""
         if shutil.which("nvidia-smi") is None:
             return None
         if time.monotonic() >= self._next_gpu_check:
@@ -125,14 +125,14 @@ class Scout:
 
 
 def _devices_at(path: str) -> list[str]:
-    """What the coordinator at a socket shares; nothing if it does not answer."""
+    """Returns the devices of the coordinator at a socket; none if it does not answer."""
     try:
         report = CoordinatorClient([path], _ANSWER_SECONDS).status()
     except GpushareError:
-        return []  # what listens there is no healthy coordinator, which is the answer
+        return []
     return [row["device"] for row in report["devices"] if is_device_name(row["device"])]
 
 
 def say(text: str) -> None:
-    """Prints a line for the log of the container."""
+    """Prints a line to standard error, which is the log of the container."""
     print(f"gpushare: {printable(text)}", file=sys.stderr, flush=True)

@@ -1,9 +1,9 @@
 """The manifests that ``gpushare k8s print-manifest`` prints, and of which the Helm chart is made.
 
 Coordinators and device plugin are two DaemonSets, since they need different rights. The
-coordinators have to see the processes of all pods, so they share the node's process numbers; they
+coordinators have to see the processes of all pods, so they share the node's process numbers. They
 run as a user of their own, without any capability. The device plugin needs the kubelet's folder,
-which is root's; it shares no process numbers. Neither talks to the cluster's API, so neither has a
+which is root's. It shares no process numbers. Neither talks to the cluster's API, so neither has a
 service account's token. An update of the plugin also does not end the coordinators.
 
 In the texts ``@key@`` stands for a value: JSON, which YAML contains.
@@ -20,7 +20,7 @@ from gpushare._accounts.folders import SYSTEM_FOLDER as ACCOUNTS_FOLDER
 from gpushare._settings.config import SYSTEM_FOLDER
 
 USER = 64207
-"""Whom the coordinators run as. No pod and no user of a node should have this number."""
+"""The user that the coordinators run as. No pod and no user of a node should have this number."""
 
 DEFAULTS: dict[str, Any] = {
     "image": "gpushare:latest",
@@ -41,15 +41,15 @@ DEFAULTS: dict[str, Any] = {
 
 HELP = {
     "image": "An image with gpushare and its extra k8s.",
-    "resource": "What pods ask for.",
+    "resource": "The name of the resource that pods ask for.",
     "slotsPerDevice": "How many containers may share a device.",
     "devices": "Devices of each node, with commas between; empty: its GPUs, or the CPU.",
-    "policy": "Whom the coordinators serve next; empty: fair.",
+    "policy": "By which policy the coordinators choose the next job; empty: fair.",
     "capacity": "The memory of each device that jobs share, such as 40GiB; empty: the default.",
-    "runtimeClassName": "Such as nvidia, where the node's default runtime does not show GPUs.",
+    "runtimeClassName": "The pods' runtime, such as nvidia, if the default one does not show GPUs.",
     "nodeSelector": "On which nodes the pods run, such as {gpu: shared}.",
     "tolerations": "Which taints of nodes the pods accept.",
-    "resources": "Of each container.",
+    "resources": "The CPU and memory that each container requests, and its limits.",
 }
 
 _NAMESPACE = """\
@@ -134,7 +134,8 @@ _COORDINATORS = f"""\
 """
 
 _DEVICE_PLUGIN = f"""\
-      terminationGracePeriodSeconds: 5
+      # A call of a kubelet that hangs takes 5 s to fail.
+      terminationGracePeriodSeconds: 10
       containers:
         - name: device-plugin
           image: @image@
@@ -182,7 +183,7 @@ spec:
         # Memory that has left the device counts here.
         limits: {@resource@: 1, memory: 16Gi}
       securityContext:
-        # A number of your own: whoever is root may pause the jobs of others.
+        # Run as a number of your own: root may pause the jobs of others.
         runAsUser: 10001
         runAsNonRoot: true
         allowPrivilegeEscalation: false

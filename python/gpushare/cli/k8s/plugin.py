@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from gpushare.cli.k8s import api
-from gpushare.cli.k8s.slots import Grant, SlotError, UnhealthyError, grant, preferred, slots_of
+from gpushare.cli.k8s.slots import SlotError, UnhealthyError, grant, preferred, slots_of
 from gpushare.printable import printable
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class DevicePlugin:
     """Answers the kubelet from the table of devices."""
 
     def __init__(self, table: DeviceTable, folder: str, slots_per_device: int) -> None:
-        """Remembers what it answers from.
+        """Serves nothing yet.
 
         Args:
             table: The devices.
@@ -47,7 +47,7 @@ class DevicePlugin:
         return api.handler("DevicePlugin", functions)
 
     def _list_and_watch(self, _request: Any, context: _Context) -> Iterator[Any]:
-        """All slots now, and again after each change, until the kubelet hangs up."""
+        """Yields all slots now, and again after each change, until the kubelet hangs up."""
         context.add_callback(self._table.wake)
         version = -1
         while True:
@@ -79,24 +79,22 @@ class DevicePlugin:
         devices = self._table.devices()
         for each in request.container_requests:
             try:
-                granted = grant(list(each.devices_ids), devices, self._slots_per_device)
+                environment = grant(list(each.devices_ids), devices, self._slots_per_device)
             except UnhealthyError as error:
                 context.abort(grpc.StatusCode.UNAVAILABLE, printable(str(error)))
             except SlotError as error:
                 context.abort(grpc.StatusCode.INVALID_ARGUMENT, printable(str(error)))
             else:
-                response.container_responses.append(self._container(granted))
+                response.container_responses.append(self._container(environment))
         return response
 
-    def _container(self, granted: Grant) -> Any:
-        # Read-only: a process may connect to a socket there, and cannot put another in its place
-        # or start a coordinator of its own.
+    def _container(self, environment: dict[str, str]) -> Any:
+        # The folder is read-only in the container. A process there may connect to a socket, but it
+        # cannot replace the socket or start a coordinator of its own in the folder.
         mount = api.messages.Mount(
             container_path=self._folder, host_path=self._folder, read_only=True
         )
-        return api.messages.ContainerAllocateResponse(
-            envs=dict(granted.environment), mounts=[mount]
-        )
+        return api.messages.ContainerAllocateResponse(envs=environment, mounts=[mount])
 
 
 def options() -> Any:

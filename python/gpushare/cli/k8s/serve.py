@@ -1,13 +1,14 @@
-"""Serves the device plugin, and registers it with each kubelet that comes.
+"""Serves the device plugin, and registers it again whenever the kubelet starts anew.
 
-A kubelet that starts removes the sockets of all plugins and makes its own anew. So this looks at
-both sockets in each turn; when the kubelet's is another one, or its own is gone, it serves and
-registers again.
+A kubelet that starts removes the sockets of all plugins and makes its own anew. So the server looks
+at both sockets in each turn. When the kubelet's socket is another one, or the plugin's socket is
+gone, the server listens and registers again.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -28,12 +29,12 @@ _PATIENCE_SECONDS = 5.0
 _THREADS = 8
 """The kubelet has one stream open, and calls one method at a time."""
 _TRY_AGAIN = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
-"""What a kubelet answers that is just starting, or nobody."""
+"""What a call ends with while the kubelet starts, or while no kubelet listens."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PluginOptions:
-    """What the device plugin is told."""
+    """The options of the device plugin."""
 
     kubelet_folder: str
     """Where the kubelet's socket is, and the plugin's will be."""
@@ -46,13 +47,13 @@ class PluginOptions:
 
 
 class PluginServer:
-    """One turn of the device plugin after the other."""
+    """Keeps the table of devices, the server and the registration up to date, in turns."""
 
     def __init__(self, options: PluginOptions) -> None:
         """Serves nothing yet.
 
         Args:
-            options: What it is told.
+            options: Those of the command line.
         """
         self._options = options
         self._folder = Path(options.kubelet_folder)
@@ -70,7 +71,8 @@ class PluginServer:
             stop: Says when.
 
         Raises:
-            GpushareError: The kubelet refuses the plugin.
+            GpushareError: The kubelet refuses the plugin, another plugin serves at its socket, or
+                the system does not let it listen there.
         """
         try:
             while not stop.is_set():
@@ -98,6 +100,8 @@ class PluginServer:
     def _start_server(self) -> None:
         path = self._folder / OWN_SOCKET
         if _identity(path) is not None:
+            if _is_served(path):
+                raise GpushareError(f"another device plugin of gpushare serves at {path}")
             path.unlink()  # of a plugin that has ended
         server = grpc.server(ThreadPoolExecutor(_THREADS))
         plugin = DevicePlugin(self._table, self._options.folder, self._options.slots_per_device)
@@ -105,6 +109,11 @@ class PluginServer:
         mask = os.umask(0o077)
         try:
             server.add_insecure_port(f"unix:{path}")
+        except RuntimeError as error:  # grpc does not say why
+            raise GpushareError(
+                f"cannot listen at {path}: the folder is not writable, the path is longer than "
+                "107 bytes, or a file that is no socket is there"
+            ) from error
         finally:
             os.umask(mask)
         server.start()
@@ -152,3 +161,14 @@ def _identity(path: Path) -> tuple[int, int] | None:
         return None
     # A file system may give a new file the number of the old one, so the time counts too.
     return (status.st_ino, status.st_ctime_ns) if stat.S_ISSOCK(status.st_mode) else None
+
+
+def _is_served(path: Path) -> bool:
+    """Whether a process listens at this socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_PATIENCE_SECONDS)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            return False
+    return True

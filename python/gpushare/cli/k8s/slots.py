@@ -1,14 +1,14 @@
 """Slots: the parts of a device that the kubelet counts, and what a container gets with them.
 
 The kubelet gives each slot to one container. A slot is no fixed part of the device's memory or
-time: whose turn it is, and what moves, is the coordinator's matter.
+time: the coordinator decides whose turn it is and which memory moves.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gpushare._settings.devices import CUDA_PREFIX
 
@@ -20,7 +20,7 @@ class SlotError(ValueError):
 
 
 class UnhealthyError(SlotError):
-    """The slots are known, and their coordinator does not answer now."""
+    """The device of the slots is unhealthy now."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,6 @@ class Device:
     is_healthy: bool = True
 
 
-@dataclass(frozen=True)
-class Grant:
-    """What a container gets."""
-
-    environment: Mapping[str, str] = field(default_factory=dict)
-    device_names: tuple[str, ...] = ()
-
-
 def slots_of(device_name: str, num: int) -> list[str]:
     """Returns the names of a device's slots."""
     return [f"{device_name}{_BETWEEN}{number}" for number in range(num)]
@@ -52,8 +44,8 @@ def device_of(slot: str) -> str:
     return slot.rpartition(_BETWEEN)[0]
 
 
-def grant(slots: Sequence[str], devices: Mapping[str, Device], per_device: int) -> Grant:
-    """Returns what a container with these slots gets.
+def grant(slots: Sequence[str], devices: Mapping[str, Device], per_device: int) -> dict[str, str]:
+    """Returns the environment variables that a container with these slots gets.
 
     Args:
         slots: As the kubelet names them.
@@ -73,11 +65,11 @@ def grant(slots: Sequence[str], devices: Mapping[str, Device], per_device: int) 
         if slot not in known:
             raise SlotError(f"there is no slot {slot[:100]!r}")
     counts = Counter(device_of(slot) for slot in slots)
-    names = tuple(sorted(counts))
+    names = sorted(counts)
     for name in names:
         if not devices[name].is_healthy:
             raise UnhealthyError(f"{name} is not healthy: its coordinator does not answer")
-    return Grant(_environment([devices[name] for name in names], max(counts.values())), names)
+    return _environment([devices[name] for name in names], max(counts.values()))
 
 
 def _environment(devices: Sequence[Device], weight: int) -> dict[str, str]:
@@ -102,14 +94,14 @@ def _environment(devices: Sequence[Device], weight: int) -> dict[str, str]:
 def preferred(available: Iterable[str], must_have: Sequence[str], num: int) -> list[str]:
     """Returns which of the free slots a container should get, those that it must have first.
 
-    Each next slot is of the device of which the container has fewest slots; among those, of the
-    one that has most free slots; among those, of the first by name. So a container gets two slots
-    of one device only if there are not enough devices.
+    Each slot is taken from the device of which the container has fewest slots so far. Among equal
+    devices the one with most free slots goes first, then the first by name. So a container gets
+    two slots of one device only if there are not enough devices.
 
     Args:
         available: The free slots.
         must_have: Slots that are in the answer in any case.
-        num: How many slots it gets, with these. Fewer, if there are not so many.
+        num: How many slots the answer has, ``must_have`` included; fewer if too few are free.
     """
     chosen = list(dict.fromkeys(must_have))
     free: dict[str, list[str]] = {}

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpushare._settings.devices import CPU
+from gpushare.cli.exit_code import ExitCode
 from gpushare.cli.k8s.devices import say
-from gpushare.errors import GpushareError
+from gpushare.errors import ConfigError, GpushareError
 
 if TYPE_CHECKING:
     from gpushare.admin.gpus import Gpu
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 _LOOK_SECONDS = 0.2
 _SHORT_LIFE_SECONDS = 5.0
 _MOST_SHORT_LIVES = 3
-"""A coordinator that ends so soon so often in a row has a fault that a new start does not mend."""
-_WRONG_SETTING = 2
+"""After so many short lives in a row the supervisor gives up: another start would not help."""
 
 
 class Running(NamedTuple):
@@ -58,7 +58,7 @@ class Supervisor:
         Args:
             program: The path of gpushared.
             common: Options of each.
-            devices: Options of each device's.
+            devices: Options of each device's coordinator, by the device's name.
         """
         self._commands = {name: [program, *own, *common] for name, own in devices.items()}
         self._running: dict[str, Running] = {}
@@ -70,7 +70,8 @@ class Supervisor:
             stop: Says when.
 
         Raises:
-            GpushareError: A coordinator cannot live.
+            ConfigError: A coordinator says that an option or a setting is wrong.
+            GpushareError: A coordinator ended again and again soon after its start.
         """
         try:
             for name in self._commands:
@@ -97,9 +98,16 @@ class Supervisor:
 
 
 def _count_short_lives(name: str, ended: Running, code: int) -> int:
-    """How many coordinators in a row have lived a short time, this one included."""
+    """Returns how many coordinators in a row have lived a short time, this one included.
+
+    Raises:
+        ConfigError, GpushareError: Another start would not help.
+    """
     is_short = time.monotonic() - ended.started < _SHORT_LIFE_SECONDS
     num = ended.short_lives + 1 if is_short else 0
-    if code == _WRONG_SETTING or num == _MOST_SHORT_LIVES:
-        raise GpushareError(f"the coordinator of {name} ended with {code}; its lines above say why")
+    text = f"the coordinator of {name} ended with {code}; its lines above say why"
+    if code == ExitCode.USAGE:
+        raise ConfigError(text)
+    if num == _MOST_SHORT_LIVES:
+        raise GpushareError(text)
     return num

@@ -26,7 +26,7 @@ class RanJob(NamedTuple):
     seconds: float
     """How long it ran, by itself on its devices."""
     gpus: float
-    """Whole ones, or a part of one. Of 1.5 it is taken to have two, and to use 3/4 of each."""
+    """How many; may be a fraction. A job with 1.5 is taken to have two and to use 3/4 of each."""
     iterations: int = 0
     """0: not known."""
     gap_seconds: float = 0.0
