@@ -95,8 +95,8 @@ def coordinators(
     program = daemon_path()
     if not program:
         raise GpushareError("gpushared is not installed")
-    # Lanes share memory among jobs of one user. Pods of one user, such as root, may belong to people
-    # who do not know each other.
+    # Lanes share memory among jobs of one user. Pods of one user, such as root, may belong to
+    # people who do not know each other.
     common = ["--socket-folder", folder, "--mode", "0666", "--linger-s", "never", "--lanes", "off"]
     common += ["--accounts-folder", accounts_folder or "none"]
     # nvidia-smi does not say how large the parts of a divided GPU are. It is not asked where the
