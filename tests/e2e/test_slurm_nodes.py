@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.processes import ROOT, gpushare_command, job_environment
+from benchmarks.processes import gpushare_command, job_environment
 from tests.e2e.asking import wait_until
 from tests.support.ranks import digest_of, ranks_of
 from tests.support.slurm import SlurmCluster, free_ports, needs_slurm, printed, slurm_cluster
@@ -23,19 +24,21 @@ pytestmark = needs_slurm
 
 NOBODY = 65534
 NODES = ("node1", "node2")
-MODULE_PATH = f"{ROOT}:{ROOT}/python:{sysconfig.get_path('purelib')}"
-STEPS = "--steps=150"
+MODULE_PATH = f"{job_environment({})['PYTHONPATH']}:{sysconfig.get_path('purelib')}"
+STEPS = "--steps=200"
+STOCK = {"GPUSHARE_DISABLE": "1"}
 
 # A program that is not started by torchrun says by itself which rank it is.
 BY_SRUN = """\
 #!/bin/sh
-export PYTHONPATH={modules} RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS
+export HOME=/nonexistent PYTHONPATH={modules}
+export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS
 exec {python} -m gpushare run -- {python} -m benchmarks.ranks_program \\
   --init file://{folder}/out/store-$SLURM_JOB_ID "$@"
 """
 BY_TORCHRUN = """\
 #!/bin/sh
-export PYTHONPATH={modules}
+export HOME=/nonexistent PYTHONPATH={modules}
 exec {python} -m gpushare run -- {python} -m torch.distributed.run --nnodes=2 --nproc-per-node=1 \\
   --node-rank=$SLURM_NODEID --master-addr=127.0.0.1 --master-port={port} \\
   -m benchmarks.ranks_program "$@"
@@ -100,9 +103,17 @@ def cluster(tmp_path: Path) -> Iterator[SlurmCluster]:
         yield made
 
 
+def _gate(cluster: SlurmCluster, name: str) -> Path:
+    """Where the job of that name reads a line before it trains."""
+    return cluster.folder / "out" / f"{name}.gate"
+
+
 def _submit(cluster: SlurmCluster, name: str, command: str, shards: int, *options: str) -> Path:
+    gate = _gate(cluster, name)
+    os.mkfifo(gate)
+    gate.chmod(0o666)
     where = ("-N2", "-n2", f"--gres=shard:{shards}", *options)
-    return cluster.submit(name, f"{cluster.folder}/{command}", *where)
+    return cluster.submit(name, f"{cluster.folder}/{command} --wait", *where, lines=str(gate))
 
 
 def _jobs(cluster: SlurmCluster, node: str) -> dict[str, dict[str, Any]]:
@@ -121,42 +132,54 @@ def _history(cluster: SlurmCluster, node: str) -> dict[str, dict[str, Any]]:
     return {row["name"]: row for row in json.loads(said.stdout)}
 
 
+def _said(output: Path) -> dict[str, Any]:
+    """The last line of rank 0."""
+    last: dict[str, Any] = json.loads(output.read_text().splitlines()[-1])
+    return last
+
+
+def _digest_alone(store: Path) -> str:
+    """What the program computes on stock torch."""
+    module = "tests.e2e.ranks_job"
+    with ranks_of([STOCK, STOCK], STEPS, "--init", f"file://{store}", module=module) as ranks:
+        return digest_of(ranks)
+
+
 def test_jobs_of_two_nodes_are_gangs_and_a_cancelled_one_harms_no_other(
     cluster: SlurmCluster,
 ) -> None:
-    doomed = _submit(cluster, "doomed", "by_srun --steps=100000", 1)
     outputs = [
+        _submit(cluster, "doomed", "by_srun --steps=100000", 1),
         _submit(cluster, "first", f"by_srun {STEPS}", 1),
         _submit(cluster, "second", f"by_torchrun {STEPS}", 2),
         _submit(cluster, "third", f"by_srun {STEPS}", 1, "--uid=nobody", "--gid=nogroup"),
     ]
     names = ["doomed.1", "first.2", "second.3", "third.4"]
-
-    def are_all_here() -> bool:
-        here = [_jobs(cluster, node) for node in NODES]
-        return all(
-            sorted(jobs) == names and all(job["gang"] for job in jobs.values()) for jobs in here
-        )
-
-    wait_until(are_all_here)
+    wait_until(lambda: all('"ready"' in output.read_text() for output in outputs))
     ranks = [_jobs(cluster, node) for node in NODES]
     assert [[jobs[name]["rank"] for name in names] for jobs in ranks] == [[0] * 4, [1] * 4]
     for name, uid, weight in zip(names, [0, 0, 0, NOBODY], [1, 1, 2, 1], strict=True):
         both = [jobs[name] for jobs in ranks]
         assert both[0]["gang"] == both[1]["gang"]
+        assert both[0]["gang"].startswith(f"{name}-")
         assert [(job["ranks"], job["uid"], job["weight"]) for job in both] == [(2, uid, weight)] * 2
+    before = {name: job["iterations"] for name, job in ranks[0].items()}
+    for name in names:
+        _gate(cluster, name.partition(".")[0]).write_text("go\n")
+    wait_until(
+        lambda: all(
+            job["iterations"] > before[name] for name, job in _jobs(cluster, NODES[0]).items()
+        )
+    )
     cluster.run("scancel", "1")
     cluster.wait()
-    with ranks_of([{"GPUSHARE_DISABLE": "1"}] * 2, STEPS, "--init", f"file://{cluster.folder}/s",
-                  module="tests.e2e.ranks_job") as alone:  # fmt: skip
-        digest = digest_of(alone)
-    for output in outputs:
-        (said,) = (json.loads(line) for line in output.read_text().splitlines() if "done" in line)
-        assert said["digest"] == digest
-    assert "done" not in doomed.read_text()
     for node in NODES:
         history = _history(cluster, node)
         assert sorted(history) == names
         assert {history[name]["how"] for name in names[1:]} == {"ended"}
+        assert history[names[0]]["iterations"] < 100_000
         decisions = cluster.status_of(node)["decisions"]
         assert any("is open until step " in each["reason"] for each in decisions)
+    assert '"done"' not in outputs[0].read_text()
+    alone = _digest_alone(cluster.folder / "alone")
+    assert [_said(output)["digest"] for output in outputs[1:]] == [alone] * 3

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -49,6 +50,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 MpiDefault=none
 KillWait=1
+SchedulerParameters=sched_min_interval=0,batch_sched_delay=0
 SlurmdParameters=config_overrides
 """
 _NODE = "NodeName={name} NodeHostname={host} Port={port} CPUs=8 Gres=gpu:1,shard:{shards}\n"
@@ -78,21 +80,35 @@ class SlurmCluster:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def submit(self, name: str, command: str, *options: str) -> Path:
-        """Submits a job whose only step is the command; returns the file of its output."""
+    def submit(self, name: str, command: str, *options: str, lines: str = "/dev/null") -> Path:
+        """Submits a job whose only step is the command; returns the file of its output.
+
+        Args:
+            name: The job's.
+            command: What each task runs.
+            options: Of sbatch.
+            lines: A file or pipe that the first task reads.
+        """
         script = self.folder / f"{len(list(self.folder.glob('*.sbatch')))}.sbatch"
         script.write_text(
             f"#!/bin/sh\nexport SLURM_CONF={self.folder}/slurm.conf OMP_NUM_THREADS=1\n"
-            f"exec srun {command}\n"
+            f"exec srun {command} <> {lines}\n"
         )
         output = self.folder / "out" / script.with_suffix(".txt").name
+        output.touch()
+        output.chmod(0o666)
         where = ("-o", str(output), "-D", "/", str(script))
         self.run("sbatch", "-J", name, *options, *where)
         return output
 
     def wait(self) -> None:
         """Waits until all jobs have ended."""
-        wait_until(lambda: not self.run("squeue", "--noheader").strip())
+
+        def is_idle() -> bool:
+            time.sleep(0.1)  # each question is a process, and the jobs need the cores
+            return not self.run("squeue", "--noheader").strip()
+
+        wait_until(is_idle)
 
     def settings_of(self, node: str) -> dict[str, str]:
         """The settings with which commands ask a node's coordinator, and read its accounts."""
