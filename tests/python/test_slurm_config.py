@@ -17,6 +17,7 @@ from gpushare.admin.unit import unit_text
 from gpushare.cli import main
 from gpushare.cli.exit_code import ExitCode
 from gpushare.cli.slurm.arbiter_fragments import COORDINATOR_UNIT_PATH, UNIT_PATH, Arbiter
+from tests.python.conftest import ROOT
 
 TOKEN = "/etc/gpushare/token"
 ADDRESS = "tcp:10.0.0.1:7070"
@@ -153,3 +154,8 @@ def test_coordinators_have_a_network_with_their_part_and_none_without(tmp_path: 
     assert "may allocate Internet sockets" in after
     assert "may allocate local sockets" in after
     assert "may allocate exotic sockets" not in after
+
+
+def test_the_document_of_gangs_has_the_same_lines_for_coordinators() -> None:
+    lines = ARBITER.coordinator_unit().partition("\n[Service]\n")[2]
+    assert f"```ini\n[Service]\n{lines}```\n" in (ROOT / "docs" / "gangs.md").read_text()
