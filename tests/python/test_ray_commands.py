@@ -101,7 +101,7 @@ def test_a_notice_that_is_none_tells_nothing(text: str) -> None:
 
 def test_a_notice_tells_the_arbiter_and_nothing_else() -> None:
     told = {"GPUSHARE_ARBITER": "tcp:a:1", "GPUSHARE_ARBITER_TOKEN_FILE": "/t"}
-    notice = {"keeper": 1, "environment": {**told, "LD_PRELOAD": "/x"}}
+    notice = {"environment": {**told, "LD_PRELOAD": "/x"}}
     assert noticed(json.dumps(notice)) == told
 
 
@@ -209,7 +209,7 @@ def test_a_keeper_starts_its_program_again_and_ends_it_with_its_agent(tmp_path: 
         token, notice = keeper.files
         assert token.read_text() == TOKEN
         assert token.stat().st_mode & 0o777 == 0o600
-        assert json.loads(notice.read_text()) == {"keeper": keeper.pid, "environment": {"A": "b"}}
+        assert json.loads(notice.read_text()) == {"environment": {"A": "b"}}
         for pid in (keeper.pid, first):
             words = Path(f"/proc/{pid}/cmdline").read_bytes()
             assert TOKEN.encode() not in words + Path(f"/proc/{pid}/environ").read_bytes()
@@ -230,8 +230,18 @@ def test_a_keeper_that_is_killed_leaves_no_program_behind(tmp_path: Path) -> Non
 def test_a_keeper_leaves_the_files_of_a_later_one(tmp_path: Path) -> None:
     with kept(tmp_path) as keeper:
         keeper.pids(1)
-        keeper.files[1].write_text(json.dumps({"keeper": 1, "environment": {}}))
-    assert all(path.exists() for path in keeper.files)
+        for path in keeper.files:
+            write_own_file(str(path), "of a later one")
+    assert [path.read_text() for path in keeper.files] == ["of a later one"] * 2
+
+
+def test_a_keeper_writes_a_file_again_that_was_removed(tmp_path: Path) -> None:
+    with kept(tmp_path) as keeper:
+        keeper.pids(1)
+        keeper.files[0].unlink()
+        wait_until(keeper.files[0].exists)
+        assert keeper.files[0].read_text() == TOKEN
+    assert not keeper.files[0].exists()
 
 
 def test_a_keeper_starts_nothing_over_another_coordinator(tmp_path: Path) -> None:
@@ -279,10 +289,14 @@ def test_status_says_for_each_node_what_answers() -> None:
         "warning: 10.0.0.4 dddddddd: be?ware",
     ]
     assert not state.is_well
-    assert state.own_jobs == ["mine"]
+    assert state.jobs == ["mine"]
     assert json.loads(json.dumps(state.as_json()))["nodes"][2]["problem"] == "it does not answer"
     del nodes[1:3]
     assert state.is_well
+    rank, single = JOB | {"name": "rank"}, JOB | {"name": "single", "gang": ""}
+    nodes[0].coordinators = [_row(is_own=False, jobs=[rank, single])]
+    nodes[1].coordinators[0]["jobs"] = [rank, single]
+    assert state.jobs == ["rank"], "of a coordinator that a rank has started"
     state.arbiter |= {"answers": False, "why": "Connection refused"}
     assert lines(state)[0] == "arbiter at tcp:a:1 does not answer: Connection refused"
     assert not state.is_well

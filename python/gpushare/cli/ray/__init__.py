@@ -96,7 +96,7 @@ def down(
 
     with connected(address) as cluster:
         names = cluster.names()
-        jobs = look(cluster, _ANSWER_SECONDS).own_jobs if names else []
+        jobs = look(cluster, _ANSWER_SECONDS).jobs if names else []
         if jobs and not force:
             raise RefusedError(
                 f"jobs are connected ({printable(', '.join(sorted(set(jobs))))}). With --force "
@@ -158,7 +158,7 @@ def _settled(cluster: Cluster) -> State:
     from gpushare.cli.ray.state import look
 
     until = time.monotonic() + _SETTLE_SECONDS
-    while not (state := look(cluster, _ANSWER_SECONDS)).is_well and time.monotonic() < until:
+    while not (state := look(cluster, _ANSWER_SECONDS)).is_settled and time.monotonic() < until:
         time.sleep(_LOOK_SECONDS)
     return state
 

@@ -102,11 +102,17 @@ class _Keeper:
 
     def has_started(self, pid: int) -> bool:
         """Whether a process is one of those that it keeps."""
+        return str(pid) in self._children()
+
+    def has_any(self) -> bool:
+        """Whether any of its programs runs."""
+        return bool(self._children())
+
+    def _children(self) -> list[str]:
         try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            return Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         except OSError:
-            return False
-        return int(fields[1]) == self.pid
+            return []
 
     def _watch(self) -> None:
         assert self._process.stdout is not None
@@ -212,7 +218,10 @@ class Arbiter:
         try:
             socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
         except OSError as error:
-            row |= {"answers": False, "why": error.strerror or str(error)}
+            return row | {"answers": False, "why": error.strerror or str(error)}
+        if not self._keeper.has_any():
+            why = "another program listens there. gpushare ray up --port NUMBER, after down"
+            return row | {"answers": False, "why": why}
         return row
 
     def stop(self) -> None:

@@ -135,35 +135,53 @@ def answers_at(path: str) -> bool:
     return True
 
 
+class _KeptFile:
+    """A file that is there as long as the keeper."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self._path, self._text = Path(path), text
+        self._inode = 0
+
+    def look(self) -> None:
+        """Writes it if it is not there. In /tmp, the system may remove what nobody has read."""
+        if self._inode == 0 or not self._path.exists():
+            write_own_file(str(self._path), self._text)
+            self._inode = self._path.stat().st_ino
+
+    def remove(self) -> None:
+        """Removes it, unless the keeper of a later actor has written its own in its place."""
+        with suppress(FileNotFoundError):
+            if self._path.stat().st_ino == self._inode:
+                self._path.unlink()
+
+
 def keep(plan: KeeperPlan, stdin: int) -> None:
-    """Keeps the programs running until stdin ends, and then ends them and removes the files."""
+    """Keeps files and programs until stdin ends, and then ends the programs and removes the files.
+
+    Args:
+        plan: Which.
+        stdin: A descriptor, from which nothing more comes until its end.
+    """
     check_own_folder(plan.folder)
-    write_own_file(plan.token_file, plan.token)
+    files = [_KeptFile(plan.token_file, plan.token)]
     if plan.notice_file:
-        notice = {"keeper": os.getpid(), "environment": plan.environment}
-        write_own_file(plan.notice_file, json.dumps(notice))
+        files.append(_KeptFile(plan.notice_file, json.dumps({"environment": plan.environment})))
     kept = [_Kept(program) for program in plan.programs]
     try:
-        while not select.select([stdin], [], [], _LOOK_SECONDS)[0]:
+        while True:
+            for file in files:
+                file.look()
             for each in kept:
                 each.look(time.monotonic())
+            if select.select([stdin], [], [], _LOOK_SECONDS)[0]:
+                break
     finally:
         for each in kept:
             each.ask_to_end()
         for each in kept:
             each.wait()
-        _remove_files(plan)
-
-
-def _remove_files(plan: KeeperPlan) -> None:
-    """Removes the files, unless the keeper of a later actor has written its own in their place."""
-    with suppress(OSError, ValueError):
-        if plan.notice_file:
-            notice = json.loads(Path(plan.notice_file).read_text())
-            if notice["keeper"] != os.getpid():
-                return
-            Path(plan.notice_file).unlink()
-        Path(plan.token_file).unlink()
+        for file in files:
+            file.remove()
 
 
 def _end_with_parent() -> None:

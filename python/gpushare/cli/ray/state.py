@@ -26,11 +26,6 @@ class NodeState:
     """As ``Agent.report`` has them."""
 
     @property
-    def own(self) -> list[dict[str, Any]]:
-        """The coordinators that the agent has started."""
-        return [each for each in self.coordinators if each["is_own"]]
-
-    @property
     def is_well(self) -> bool:
         """Whether agent and coordinators answer."""
         return not self.problem and all(each["pid"] for each in self.coordinators)
@@ -47,12 +42,29 @@ class State:
     @property
     def is_well(self) -> bool:
         """Whether everything answers."""
-        return bool(self.arbiter["answers"]) and all(each.is_well for each in self.nodes)
+        return self.is_settled and all(each.is_well for each in self.nodes)
 
     @property
-    def own_jobs(self) -> list[str]:
-        """The names of the jobs whose coordinators ``up`` has started."""
-        return [job["name"] for node in self.nodes for row in node.own for job in row["jobs"]]
+    def is_settled(self) -> bool:
+        """Whether all answer that an actor has started: waiting longer would not help."""
+        well = [each.is_well for each in self.nodes if not each.problem]
+        return bool(self.arbiter["answers"]) and all(well)
+
+    @property
+    def jobs(self) -> list[str]:
+        """The names of the jobs that need what ``up`` has started.
+
+        They are those of the agents' coordinators, and ranks whose coordinator a rank has started:
+        they need the arbiter.
+        """
+        rows = [row for node in self.nodes for row in node.coordinators]
+        return [
+            job["name"]
+            for row in rows
+            if not row["is_of_system"]
+            for job in row["jobs"]
+            if row["is_own"] or job["gang"]
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """Returns what ``status --json`` prints."""
