@@ -65,10 +65,12 @@ class Nodes:
 
     def add(self) -> None:
         """Adds a node."""
-        assert self._process.stdin is not None
-        self._process.stdin.write("add\n")
-        self._process.stdin.flush()
+        self._say("add")
         self._read_node()
+
+    def lose(self) -> None:
+        """Ends the last node by force."""
+        self._say("lose")
 
     def end(self) -> None:
         """Stops Ray. Later calls do nothing."""
@@ -125,6 +127,11 @@ class Nodes:
             return names == [["first", "second"]] * 2 and min(iterations) >= least
 
         wait_until(are_there)
+
+    def _say(self, word: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{word}\n")
+        self._process.stdin.flush()
 
     def _read_node(self) -> None:
         assert self._process.stdout is not None
@@ -251,10 +258,15 @@ def test_down_ends_what_up_has_started_and_nothing_else(nodes: Nodes) -> None:
     subprocess.run(gpushare_command("coordinator", "stop"), env=environment, check=True)
 
 
-def test_the_end_of_the_cluster_ends_all_of_it(nodes: Nodes) -> None:
-    nodes.up()
+def test_the_end_of_a_node_or_of_the_cluster_ends_all_of_it(nodes: Nodes) -> None:
+    assert len(nodes.up()["nodes"]) == 2
+    nodes.lose()
+    wait_until(lambda: nodes.coordinator(1) == {})
+    assert nodes.coordinator(0)
+    wait_until(lambda: len(nodes.status()["nodes"]) == 1)
+    assert len(nodes.up()["nodes"]) == 1
     nodes.end()
-    wait_until(lambda: [nodes.coordinator(node) for node in (0, 1)] == [{}, {}])
+    wait_until(lambda: nodes.coordinator(0) == {})
     wait_until(lambda: not (Path(nodes.sockets[0]).parent / "ray_arbiter.token").exists())
 
 

@@ -147,11 +147,13 @@ class Agent:
             for each in self._places
             if not each.is_of_system
         ]
+        # Jobs find the arbiter of an administrator's coordinator in the administrator's settings.
+        is_left_alone = any(each.is_of_system for each in self._places)
         plan = KeeperPlan(
             folder=folder,
             token=token,
             token_file=token_file,
-            notice_file=notice_path(),
+            notice_file="" if is_left_alone else notice_path(),
             environment={ARBITER: arbiter, TOKEN_FILE: token_file},
             programs=programs,
         )
