@@ -182,11 +182,10 @@ def test_up_starts_what_is_missing(nodes: Nodes) -> None:
     second = nodes.up()
     assert second["arbiter"] == first["arbiter"]
     assert len(second["nodes"]) == 2
-    (head,) = (each for each in second["nodes"] if each["is_head"])
-    assert head == first["nodes"][0]
-    for each in second["nodes"]:
-        (coordinator,) = each["coordinators"]
-        assert coordinator["is_own"]
+    coordinators = [row for each in second["nodes"] for row in each["coordinators"]]
+    assert [row["is_own"] for row in coordinators] == [True, True]
+    assert [each["is_head"] for each in second["nodes"]] == [True, False]
+    assert coordinators[0]["pid"] == first["nodes"][0]["coordinators"][0]["pid"]
     for place in nodes.sockets:
         token = Path(place).parent / "ray.token"
         assert token.stat().st_mode & 0o777 == 0o600
