@@ -31,7 +31,8 @@ pytestmark = pytest.mark.skipif(
 
 PROGRAM = "tests.gallery.ray_nodes_program"
 HOOK = "gpushare.integrations.ray_nodes.enable"
-STEPS = 60
+STEPS = 160
+"""Enough that a run lasts until all that is to be killed has been killed."""
 SETTINGS = {
     # A rank needs 18 MiB.
     "GPUSHARE_CAPACITY": "24MiB",
@@ -217,11 +218,11 @@ def test_runs_go_on_when_coordinator_arbiter_and_rank_are_killed(nodes: Nodes, a
     nodes.wait_for_ranks(1)
     before = nodes.coordinator(1)["coordinator"]["pid"]
     os.kill(before, signal.SIGKILL)
-    nodes.wait_for_ranks(5)
+    nodes.wait_for_ranks(20)
     assert nodes.coordinator(1)["coordinator"]["pid"] != before
     (arbiter,) = _children(keeper)
     os.kill(arbiter, signal.SIGKILL)
-    nodes.wait_for_ranks(10)
+    nodes.wait_for_ranks(50)
     assert arbiter not in _children(keeper)
     (rank,) = (job["pid"] for job in nodes.jobs(1) if job["name"] == "first")
     os.kill(rank, signal.SIGKILL)
@@ -232,7 +233,17 @@ def test_a_killed_keeper_comes_back_with_its_agent(nodes: Nodes) -> None:
     pid = nodes.coordinator(0)["coordinator"]["pid"]
     os.kill(_parent(pid), signal.SIGKILL)
     wait_until(lambda: nodes.coordinator(0).get("coordinator", {"pid": pid})["pid"] != pid)
-    wait_until(lambda: nodes.gpushare("status").returncode == 0)
+
+
+def test_coordinators_that_ranks_have_started_are_replaced(nodes: Nodes) -> None:
+    """They end when they have no jobs, and then the agents start theirs."""
+
+    def are_own() -> bool:
+        rows = [row for each in nodes.status()["nodes"] for row in each["coordinators"]]
+        return [row["is_own"] for row in rows] == [True, True]
+
+    wait_until(are_own)
+    assert nodes.gpushare("status").returncode == 0
 
 
 def test_down_ends_what_up_has_started_and_nothing_else(nodes: Nodes) -> None:
