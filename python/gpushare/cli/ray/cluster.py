@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any, NamedTuple
 
 from gpushare.errors import CoordinatorUnreachable, GpushareError
@@ -134,6 +135,9 @@ def is_agent(name: str) -> bool:
 def connected(address: str) -> Iterator[Cluster]:
     """Connects to a running cluster, and disconnects at the end.
 
+    Ray prints what happens to nodes and workers meanwhile. That goes to stderr, since stdout may be
+    a JSON object.
+
     Args:
         address: As ``ray.init`` has it.
 
@@ -143,6 +147,11 @@ def connected(address: str) -> Iterator[Cluster]:
     """
     import ray
 
+    with redirect_stdout(sys.stderr):
+        yield from _connected(ray, address)
+
+
+def _connected(ray: Any, address: str) -> Iterator[Cluster]:
     try:
         ray.init(
             address,
