@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
@@ -18,6 +19,8 @@ _HEAD = "node:__internal_head__"
 """A resource that Ray gives to the head node alone."""
 _AS_OFTEN_AS_NEEDED = -1
 """For ``max_restarts``."""
+
+_CONNECT_SECONDS = 5.0
 
 _Handle = Any
 """An actor's handle: Ray has several types of them."""
@@ -145,10 +148,22 @@ def connected(address: str) -> Iterator[Cluster]:
         CoordinatorUnreachable: There is none.
         GpushareError: Ray refuses, as where its versions differ.
     """
+    _check_listener(address)
     import ray
 
     with redirect_stdout(sys.stderr):
         yield from _connected(ray, address)
+
+
+def _check_listener(address: str) -> None:
+    """Ray itself tries for minutes to reach an address where nobody listens."""
+    if address == "auto":
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise CoordinatorUnreachable(f"no Ray cluster answers at {address}: {error}") from error
 
 
 def _connected(ray: Any, address: str) -> Iterator[Cluster]:
