@@ -1,4 +1,8 @@
 // Turns what a policy knows of a job into fields of a message, and back.
+//
+// Times of a host's clock are not sent, since they mean nothing on another host: the arbiter gives
+// its own time since when a job waits. Numbers are cut to bounds on both sides. A host may be of
+// another version, or lie, and the order of rows must neither overflow nor meet a NaN.
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -59,6 +63,7 @@ sched::Setback setback_of(const Contender& contender) {
       std::min(contender.setback, static_cast<std::uint32_t>(sched::Setback::kBarred)));
 }
 
+// Users beyond kMaxUsers are left out: a frame has a greatest length.
 std::string weights_text(const std::map<std::uint32_t, double>& weights) {
   std::string text;
   std::size_t num = 0;

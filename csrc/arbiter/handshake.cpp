@@ -1,3 +1,5 @@
+// What a digest is for is part of its text, so a proof of one side is none of the other side.
+//
 // A nonce is a text of the peer's choice, so its length stands before it: two pairs of nonces never
 // give one text.
 #include "csrc/arbiter/handshake.h"

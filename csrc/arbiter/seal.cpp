@@ -1,4 +1,9 @@
-// The key is a digest of another text than the proofs, so a proof tells nothing about the key.
+// A frame is a digest, and then its text. The digest is also of the number of the frame in its
+// direction. So a frame that is changed, left out, sent twice, or sent back to where it came from
+// does not open, and the connection ends.
+//
+// The key is a digest of another text than the proofs, so a proof tells nothing about the key. It
+// is of the nonces of this connection, so frames of an earlier one do not open either.
 #include "csrc/arbiter/seal.h"
 
 #include <algorithm>

@@ -1,4 +1,8 @@
 // Written out after FIPS 180-4, chapters 5 and 6. The names are those of the standard.
+//
+// It is here, and not from a library, because gpushared is to start on machines that have none of
+// OpenSSL: the wheel brings what it needs. The test has the examples of the standard, and of RFC
+// 4231 for HMAC. Its speed does not matter: a frame of an arbiter has some hundred bytes.
 #include "csrc/base/sha256.h"
 
 #include <algorithm>
@@ -29,6 +33,8 @@ std::uint32_t word_at(std::string_view block, std::size_t index) {
   return word;
 }
 
+// Chapter 6.2.2: one block of 64 bytes changes the state. The variables a to h are its eight words,
+// and w is the block, expanded to a word for each round.
 void add_block(State& state, std::string_view block) {
   std::array<std::uint32_t, 64> w{};
   for (std::size_t i = 0; i < 16; ++i)
@@ -62,6 +68,7 @@ std::string bytes_of(const Sha256& digest) { return {digest.begin(), digest.end(
 
 }  // namespace
 
+// The text is padded by a one bit, zeros, and its length in bits as 64 bits, to whole blocks.
 Sha256 sha256(std::string_view text) {
   State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                  0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
@@ -79,6 +86,7 @@ Sha256 sha256(std::string_view text) {
   return digest;
 }
 
+// RFC 2104. A key longer than a block is replaced by its digest.
 Sha256 hmac_sha256(std::string_view key, std::string_view text) {
   std::string block = key.size() > kBlock ? bytes_of(sha256(key)) : std::string(key);
   block.resize(kBlock);
@@ -102,6 +110,8 @@ std::string to_hex(std::span<const std::uint8_t> bytes) {
   return text;
 }
 
+// A comparison that ends at the first difference would tell a stranger, by its time, how many
+// characters of a guess are right.
 bool is_equal_in_constant_time(std::string_view one, std::string_view other) {
   unsigned differ = one.size() == other.size() ? 0U : 1U;
   for (std::size_t i = 0; i < std::min(one.size(), other.size()); ++i)

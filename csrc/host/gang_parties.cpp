@@ -12,6 +12,10 @@
 namespace gpushare::host {
 
 // Time is charged to those who ran until now. Then all stand as they were reported since.
+//
+// What a party has had and earned is kept here alone, and is carried over to its new standing. Who
+// did not want a device before and wants one now begins at the others' level, so that nobody saves
+// up turns by staying away.
 void GangRows::pass_time(Nanos now) {
   parties_.clear();
   for (auto& [name, gang] : gangs_)
@@ -39,6 +43,9 @@ void GangRows::pass_time(Nanos now) {
   is_line_new_ = is_line_new_ || is_all_new || Contest::has_classes(parties_);
 }
 
+// A gang as one party. What ranks say is joined so that no rank gains by it: the lowest class, the
+// smallest weight, the slowest iteration, the largest number of iterations to go. The deadline is
+// the earliest one, as all of them must be met.
 Party GangRows::party_of(const Gang& gang) const {
   Party party;
   party.devices = gang.party.devices;
@@ -65,6 +72,7 @@ Party GangRows::party_of(const Gang& gang) const {
   return party;
 }
 
+// A row that is closing still has its devices, so it counts as running, and as wanting them.
 void GangRows::stand(const Gang& gang, Party& party) {
   party.runs = gang.state != State::kWaiting;
   party.wants = party.runs || wants_row(gang);
@@ -85,6 +93,8 @@ Party GangRows::party_of(const Singles& singles, std::size_t device, Nanos now) 
   return party;
 }
 
+// The counts are of gangs that wait for a row, so that is_wanted_by_others() need not look at all
+// gangs for each row.
 void GangRows::count_wanting() {
   std::fill(wanting_.begin(), wanting_.end(), 0);
   for (const auto& [name, gang] : gangs_)
@@ -126,6 +136,7 @@ Nanos GangRows::Gang::iteration() const {
   return longest;
 }
 
+// Ranks come to the end of a step together, so the longest gap is the gang's.
 Nanos GangRows::Gang::gap() const {
   Nanos longest;
   for (const auto& [job, rank] : ranks)
@@ -139,6 +150,7 @@ Nanos GangRows::Gang::time_of(std::uint64_t steps) const {
   return iteration() * static_cast<std::int64_t>(std::min(steps, kMost));
 }
 
+// No row may end before a step that a rank has made already.
 std::uint64_t GangRows::Gang::most_steps() const {
   std::uint64_t most = 0;
   for (const auto& [job, rank] : ranks)

@@ -62,7 +62,7 @@ std::uint64_t GangRows::Rank::steps() const {
 GangRows::GangRows(RowOptions options)
     : options_(std::move(options)),
       singles_(options_.devices.size()),
-      contest_(options_.policy, options_.class_floor),
+      contest_(options_.policy, options_.class_floor, options_.users),
       wanting_(options_.devices.size()) {}
 
 void GangRows::name_device(std::size_t device, std::string name) {
@@ -139,7 +139,7 @@ bool GangRows::note_singles(std::size_t device, const sched::Singles& singles) {
 }
 
 void GangRows::set_policy(const std::string& name) {
-  contest_ = Contest(name, options_.class_floor);
+  contest_ = Contest(name, options_.class_floor, options_.users);
   is_line_new_ = true;
   for (auto& [of, gang] : gangs_)
     gang.is_first = false;

@@ -89,6 +89,7 @@ struct RowOptions {
   double switch_loss = 0.02;    // of the time, as for single jobs
   std::string policy = "fair";  // one of sched::policy_names()
   double class_floor = 0.05;    // of the time, for each class that waits below another
+  sched::Users users = {};      // their weights count, and nothing else
   // How often a row that others wait for is looked at for ranks that idle, who say nothing.
   Nanos idle_look = millis(20);
 };

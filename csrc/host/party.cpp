@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "csrc/base/check.h"
 
@@ -16,24 +17,30 @@ namespace gpushare::host {
 namespace {
 
 // The part of the device's time that the party is to have, beside all who want it.
-double share_on(std::size_t device, const Party& party, const Parties& all) {
+double share_on(std::size_t device,
+                const Party& party,
+                const Parties& all,
+                const sched::Users& users) {
   std::map<std::uint32_t, double> sums = party.weights;
   for (const Party* other : all) {
     if (other == &party || !other->wants || !other->is_on(device)) continue;
     for (const auto& [user, weight] : other->weights)
       sums[user] += weight;
   }
+  double of_all = 0;
+  for (const auto& [user, weight] : sums)
+    of_all += users.of(user).weight;
   double share = 0;
   for (const auto& [user, weight] : party.weights)
-    share += weight / sums.at(user);
-  return share > 0 ? share / static_cast<double>(sums.size()) : 1;
+    share += users.of(user).weight * weight / sums.at(user);
+  return share > 0 ? share / of_all : 1;
 }
 
 // A gang needs all its devices, so it has no more than on the one that is wanted most.
-double share_of(const Party& party, const Parties& all) {
+double share_of(const Party& party, const Parties& all, const sched::Users& users) {
   double least = 1;
   for (const std::size_t device : party.devices)
-    least = std::min(least, share_on(device, party, all));
+    least = std::min(least, share_on(device, party, all, users));
   return least;
 }
 
@@ -48,7 +55,8 @@ bool Party::shares_device_with(const Party& other) const {
                      [&](std::size_t device) { return other.is_on(device); });
 }
 
-Contest::Contest(const std::string& policy, double class_floor) : class_floor_(class_floor) {
+Contest::Contest(const std::string& policy, double class_floor, sched::Users users)
+    : class_floor_(class_floor), users_(std::move(users)) {
   auto made = sched::make_policy(policy);
   GS_CHECK(made.has_value(), "policy {}", policy);
   policy_ = std::move(*made);
@@ -75,7 +83,7 @@ bool Contest::goes_before(const Party& first, const Party& second) const {
 
 Party Contest::after_turn(const Party& party, Nanos turn, const Parties& all, Nanos now) const {
   Party after = party;
-  after.virtual_time += to_seconds(turn) / share_of(party, all);
+  after.virtual_time += to_seconds(turn) / share_of(party, all, users_);
   after.standing.waiting_since = now;
   after.standing.served += turn * static_cast<std::int64_t>(party.devices.size());
   return after;
@@ -91,14 +99,15 @@ std::optional<Nanos> Contest::time_before(const Party& first,
   }
   if (!policy_->sharing().by_user) return std::nullopt;
   const double ahead = std::max(second.virtual_time - first.virtual_time, 0.0);
-  return scaled(seconds(1), ahead * share_of(first, all)) + micros(1);
+  return scaled(seconds(1), ahead * share_of(first, all, users_)) + micros(1);
 }
 
 void Contest::pass(const Parties& all, Nanos time) const {
   if (time <= Nanos{}) return;
   for (Party* party : all) {
     if (!party->runs) continue;
-    if (policy_->sharing().by_user) party->virtual_time += to_seconds(time) / share_of(*party, all);
+    if (policy_->sharing().by_user)
+      party->virtual_time += to_seconds(time) / share_of(*party, all, users_);
     party->earned = std::max(party->earned - time, Nanos{});
   }
   if (has_classes(all)) earn(all, time);

@@ -8,8 +8,8 @@
 // ranks. That of single jobs is the standing of the first of them in line. Under `srtf` this order
 // is not asked for: gang_service.cpp has another one, which looks at all parties together.
 //
-// Where a policy goes by time served, each party has a share of the time by the weights of its
-// jobs: users have the same share, and each user's jobs divide it. A party's virtual time rises by
+// Where a policy goes by time served, each party has a share of the time: users have shares by
+// their weights, and each user's jobs divide that share by theirs. A party's virtual time rises by
 // time over share, so parties that want the same devices have the same virtual time in the long
 // run.
 //
@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "csrc/base/units.h"
+#include "csrc/sched/job/user_options.h"
 #include "csrc/sched/policies/policy.h"
 #include "csrc/sched/time/singles.h"
 
@@ -61,8 +62,8 @@ using Parties = std::vector<Party*>;
 
 class Contest {
  public:
-  // pre: a policy has that name.
-  Contest(const std::string& policy, double class_floor);
+  // Of `users` the weights count. pre: a policy has that name.
+  Contest(const std::string& policy, double class_floor, sched::Users users);
 
   // Whether gangs and single jobs are ordered by how long they run and whom they keep waiting
   // (gang_service.cpp), and not by turns.
@@ -93,6 +94,7 @@ class Contest {
 
   std::unique_ptr<const sched::Policy> policy_;
   double class_floor_;
+  sched::Users users_;
 };
 
 }  // namespace gpushare::host

@@ -10,6 +10,8 @@
 
 namespace gpushare::client {
 
+// The texts name the number that was given and what is allowed, since they reach the person who
+// wrote it. What only the coordinator can judge, such as a user's limits, is not looked at here.
 Status Registration::check(const RegisterOptions& options) {
   const auto invalid = [](const std::string& text) {
     return Status(StatusCode::kInvalidArgument, text);
@@ -44,12 +46,14 @@ void Registration::begin(const RegisterOptions& options) {
   refusal_.clear();
 }
 
+// A job that has been registered before keeps what it has: the refusal is of a later wish.
 void Registration::refuse(const std::string& reason) {
   if (!is_wanted() || is_registered_) return;
   refusal_ = reason;
   options_.reset();
 }
 
+// The wish as it is sent, on the first connection and on each later one.
 wire::Register Registration::make_message(const wire::Address& of, std::uint64_t iterations) const {
   wire::Register wish{.of = of,
                       .name = options_->name,
@@ -68,12 +72,15 @@ void Registration::change(const wire::Changes& changes, std::uint32_t by) {
   if (changes.is_paused.has_value()) paused_by_ = by;
 }
 
+// An elastic limit is none here: the coordinator alone knows whether others want what is beyond it.
 Bytes Registration::hard_limit() const {
   const wire::JobSettings settings = is_wanted() ? options_->settings : wire::JobSettings{};
   if (changes_.is_elastic.value_or(settings.is_elastic)) return Bytes{};
   return changes_.memory_limit.value_or(settings.memory_limit);
 }
 
+// The page and the bell of a new registration. Earlier pages stay mapped for as long as the process
+// lives, since a thread may be about to read one.
 Result<wire::LeasePage*> Registration::install(std::vector<UniqueFd> fds) {
   if (fds.size() != 2) {
     return fail(StatusCode::kProtocol,

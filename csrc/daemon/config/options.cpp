@@ -241,7 +241,8 @@ host::RowOptions row_options(const DaemonOptions& options) {
           .most_slice = options.coordinator.max_wait,
           .switch_loss = options.coordinator.switch_loss,
           .policy = options.coordinator.policy,
-          .class_floor = options.coordinator.class_floor};
+          .class_floor = options.coordinator.class_floor,
+          .users = options.coordinator.users};
 }
 
 // The host tier is given out in pieces, so the rest of a piece is left away. Without a folder for

@@ -64,7 +64,7 @@ void Conductor::deliver_registered(JobEntry& entry, const wire::CoordinatorMessa
     return;
   }
   entry.registration = std::move(*registration);
-  entry.registration->set_stop_at(entry.stop_at);
+  entry.registration->set_stop_at(entry.rank ? entry.rank->stop_at : 0);
   if (Status status = watch_event(entry); !status.ok()) {
     entry.end_registration();
     mark_broken(entry, status.message());

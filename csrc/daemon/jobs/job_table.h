@@ -26,6 +26,13 @@ struct LastPage {
   Registration::Totals totals;
 };
 
+// A rank of a gang that somebody gives rows to (server_gangs.cpp).
+struct RankInRows {
+  bool has_row = false;                         // its machine was told when it may begin
+  std::uint64_t stop_at = 0;                    // where it is to stop; 0: it was told no step
+  std::optional<std::uint64_t> row_until = {};  // as its machine was told; nothing: needs no row
+};
+
 class Conductor;
 
 struct JobEntry {
@@ -39,12 +46,7 @@ struct JobEntry {
   std::string command;             // of the last Hello
   Term held_term;                  // of the last Hello, until a registration has taken it over
   Session* session = nullptr;      // nullptr: lost
-  // It is one of several ranks, and somebody gives rows to them (server_gangs.cpp). The
-  // step at which it is to stop; 0: it was told none.
-  bool is_rank = false;
-  bool has_row = false;  // its machine was told when it may begin
-  std::uint64_t stop_at = 0;
-  std::optional<std::uint64_t> row_until = {};  // as its machine was told; nothing: needs no row
+  std::optional<RankInRows> rank;  // nothing: it is no rank, or nobody gives rows
   UniqueFd pidfd;
   std::optional<Registration> registration;
   // The result of the last look (suspension_watch.h).

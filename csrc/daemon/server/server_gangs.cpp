@@ -42,14 +42,14 @@ class JobsInRows final : public host::RowMachines {
 
   void set_stop_at(JobId rank, std::uint64_t stop_at) override {
     JobEntry* const entry = jobs_.find(rank);
-    if (entry == nullptr) return;
-    entry->stop_at = stop_at;
+    if (entry == nullptr || !entry->rank) return;
+    entry->rank->stop_at = stop_at;
     if (entry->registration) entry->registration->set_stop_at(stop_at);
   }
   void set_row(JobId rank, std::optional<sched::GangRow> row) override {
     JobEntry* const entry = jobs_.find(rank);
-    if (entry == nullptr) return;
-    entry->row_until = row ? std::optional(row->until) : std::nullopt;
+    if (entry == nullptr || !entry->rank) return;
+    entry->rank->row_until = row ? std::optional(row->until) : std::nullopt;
     entry->conductor->set_row(rank, std::move(row));
   }
 
@@ -102,7 +102,7 @@ Status Server::Impl::check_gang(const JobEntry& entry, const wire::Register& wis
   for (const auto& [id, other] : jobs_.entries()) {
     const bool is_elsewhere = other.registration && other.conductor != entry.conductor;
     if (!is_elsewhere || other.uid != entry.uid || other.address.gang != wish.of.gang) continue;
-    if (is_rank && other.is_rank) continue;
+    if (is_rank && other.rank) continue;
     return {StatusCode::kFailedPrecondition,
             fmt::format("this process is on {}, and another one of gang {} on {}: only ranks of "
                         "torch.distributed whose gpushare counts their steps may be on several "
@@ -117,7 +117,7 @@ Status Server::Impl::check_gang(const JobEntry& entry, const wire::Register& wis
 void Server::Impl::note_hello_of_rank(JobEntry& entry, const wire::Hello& hello) {
   const bool is_rank = has_rows() && !hello.of.gang.empty() && hello.of.ranks > 1;
   if (!is_rank) return leave_gang(entry);
-  entry.is_rank = true;
+  if (!entry.rank) entry.rank.emplace();
   report_rank(entry, monotonic_now());
 }
 
@@ -131,11 +131,12 @@ void Server::Impl::join_gang(JobEntry& entry, const wire::Register& wish) {
     leave_gang(entry);
     return entry.conductor->set_row(entry.id, std::nullopt);
   }
-  entry.is_rank = true;
-  entry.stop_at = std::max(entry.stop_at, std::min(*wish.stop_at, host::kMostSteps));
-  if (!std::exchange(entry.has_row, true)) {
-    const std::uint64_t until = entry.held_term > Term{0} ? entry.stop_at : 0;
-    entry.row_until = until;
+  if (!entry.rank) entry.rank.emplace();
+  RankInRows& rank = *entry.rank;
+  rank.stop_at = std::max(rank.stop_at, std::min(*wish.stop_at, host::kMostSteps));
+  if (!std::exchange(rank.has_row, true)) {
+    const std::uint64_t until = entry.held_term > Term{0} ? rank.stop_at : 0;
+    rank.row_until = until;
     const std::string trouble = arbiter_ ? arbiter_->trouble() : "";
     entry.conductor->set_row(
         entry.id, sched::GangRow{until, fmt::format("waits with its gang {}{}", wish.of.gang,
@@ -145,10 +146,7 @@ void Server::Impl::join_gang(JobEntry& entry, const wire::Register& wish) {
 }
 
 void Server::Impl::leave_gang(JobEntry& entry) {
-  entry.has_row = false;
-  entry.row_until.reset();
-  entry.stop_at = 0;
-  if (!std::exchange(entry.is_rank, false)) return;
+  if (!std::exchange(entry.rank, std::nullopt)) return;
   if (arbiter_) arbiter_->side().forget(entry.id);
   if (gang_rows_) gang_rows_->forget(entry.id);
   settle_gangs_soon();
@@ -159,17 +157,18 @@ void Server::Impl::leave_gang(JobEntry& entry) {
 std::vector<JobId> Server::Impl::on_each_device(JobId job) const {
   std::vector<JobId> found{job};
   const auto entry = jobs_.entries().find(job);
-  if (entry == jobs_.entries().end() || !entry->second.is_rank) return found;
+  if (entry == jobs_.entries().end() || !entry->second.rank) return found;
   std::set<const Conductor*> seen{entry->second.conductor};
   for (const auto& [id, other] : jobs_.entries()) {
-    const bool is_of_gang = other.is_rank && other.uid == entry->second.uid &&
+    const bool is_of_gang = other.rank && other.uid == entry->second.uid &&
                             other.address.gang == entry->second.address.gang;
     if (is_of_gang && seen.insert(other.conductor).second) found.push_back(id);
   }
   return found;
 }
 
-// Reports the rank as its page shows it, and as its device's machine has understood that.
+// Returns the rank as its page shows it, and as its device's machine has understood that. pre: it
+// is a rank.
 host::RankReport Server::Impl::report_of(const JobEntry& entry) const {
   const auto machine = std::find_if(machines_.begin(), machines_.end(), [&](const auto& each) {
     return each.conductor.get() == entry.conductor;
@@ -179,7 +178,7 @@ host::RankReport Server::Impl::report_of(const JobEntry& entry) const {
                           .ranks = entry.address.ranks,
                           .device = static_cast<std::size_t>(machine - machines_.begin()),
                           .is_known = entry.registration.has_value(),
-                          .stop_at = entry.stop_at,
+                          .stop_at = entry.rank->stop_at,
                           .has_lease = entry.held_term > Term{0},
                           .is_held_back = entry.conductor->coordinator().is_held_back(entry.id)};
   if (!entry.registration) return report;
@@ -204,7 +203,7 @@ void Server::Impl::report_rank(const JobEntry& entry, Nanos now) {
 // Reports all ranks, and the single jobs of each device.
 void Server::Impl::report_ranks(Nanos now) {
   for (const auto& [id, entry] : jobs_.entries())
-    if (entry.is_rank) report_rank(entry, now);
+    if (entry.rank) report_rank(entry, now);
   for (std::size_t i = 0; i < machines_.size(); ++i) {
     const sched::Singles singles = machines_[i].conductor->coordinator().singles(now);
     if (arbiter_) arbiter_->side().note_singles(i, singles);
@@ -238,10 +237,11 @@ void Server::Impl::carry_out(const std::vector<host::RankOrder>& orders) {
 void Server::Impl::note_arbiter() {
   if (arbiter_->is_here()) return;
   for (const auto& [id, entry] : jobs_.entries()) {
-    if (!entry.is_rank || !entry.row_until.has_value()) continue;
+    if (!entry.rank || !entry.rank->row_until.has_value()) continue;
     entry.conductor->set_row(
-        id, sched::GangRow{*entry.row_until, fmt::format("waits with its gang {}: {}",
-                                                         entry.address.gang, arbiter_->trouble())});
+        id, sched::GangRow{*entry.rank->row_until,
+                           fmt::format("waits with its gang {}: {}", entry.address.gang,
+                                       arbiter_->trouble())});
   }
 }
 

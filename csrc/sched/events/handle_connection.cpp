@@ -119,6 +119,7 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
     adopt_lease(step, job, hello.held_term);
   }
   table.expected.erase(hello.pid);
+  std::erase_if(table.unmanaged, [&](const auto& process) { return process.pid == hello.pid; });
   // Asks all jobs. Where nobody says a size, as on a CPU, a newcomer that says none changes
   // nothing.
   if (job.who.device_total > Bytes{0} || device.total > Bytes{0}) on_device_total(step);

@@ -95,6 +95,8 @@ bool Policy::is_learning(const Table& table, Nanos now) const {
                              [&](const PolicyRule* rule) { return rule->is_learning(table, now); });
 }
 
+// The sentence for people: why the first job goes before the second. It names the first of the
+// three orders in which the two differ.
 std::string Policy::why(const Job& first, const Job& second) const {
   if (first.settings.priority != second.settings.priority) {
     return fmt::format("{} is {}, {} is {}", label(first), wire::name_of(first.settings.priority),

@@ -99,6 +99,7 @@ std::size_t JobTable::num_turns(wire::Priority last, std::uint32_t user) const {
   return num;
 }
 
+// Groups are ordered by class and then by user, so a class with another user has it within two.
 bool JobTable::has_other_user(wire::Priority priority, std::uint32_t user) const {
   for (auto at = groups_.lower_bound({priority, 0}); at != groups_.end(); ++at) {
     if (at->first.first != priority) return false;
@@ -120,6 +121,7 @@ std::optional<OrderKey> JobTable::first_of(wire::Priority priority) const {
   return *Iterator(found, order_.end());
 }
 
+// Among the jobs of one user their time does not matter, so the group's own order decides.
 std::optional<OrderKey> JobTable::first_of(wire::Priority priority, std::uint32_t user) const {
   const auto found = groups_.find({priority, user});
   if (found == groups_.end()) return std::nullopt;

@@ -36,6 +36,9 @@ JobId first_in_row(const Table& table, const Lane& lane) {
   return first.has_value() ? first->id : JobId{0};
 }
 
+// A rank in its gate whose row is not open may go before the single job that has the device, or
+// after it. How long that job has to run still may decide, so its page is looked at meanwhile
+// (look_for_rows() in csrc/sched/serve/ask.cpp).
 bool is_row_wanted(const Table& table) {
   return std::any_of(table.device.ranks.begin(), table.device.ranks.end(), [&](JobId rank) {
     const Job& job = table.at(rank);
@@ -43,6 +46,10 @@ bool is_row_wanted(const Table& table) {
   });
 }
 
+// The single jobs of a device count as one contender, which the host compares with gangs. It stands
+// as the first of them in line. Where nobody is in line it stands as the holder would, if it ended
+// its lease now and queued again: that one wants the device as well. Jobs at a limit on their time
+// are left out, since they would have no turn.
 Singles singles_on(const Table& table, Nanos now) {
   Singles singles;
   std::optional<OrderKey> first;

@@ -31,6 +31,7 @@ host::RowOptions options_of(const Scenario& scenario) {
                            .switch_loss = scenario.options.switch_loss,
                            .policy = scenario.options.policy,
                            .class_floor = scenario.options.class_floor,
+                           .users = users_of(scenario),
                            .idle_look = scenario.options.min_quantum};
   for (std::size_t device = 0; device < scenario.num_devices; ++device)
     options.devices.push_back(fmt::format("device {}", device));

@@ -97,9 +97,7 @@ Result<std::unique_ptr<Simulation>> Simulation::create(const Scenario& scenario,
 // Each device has a coordinator of its own, with the same options and the same named users.
 Status Simulation::add_devices() {
   sched::CoordinatorOptions options = scenario_.options;
-  const std::map<std::string, std::uint32_t> uids = uids_of(scenario_);
-  for (const auto& [name, user] : scenario_.users)
-    options.users.named.emplace(uids.at(name), user);
+  options.users = users_of(scenario_);
   for (std::size_t i = 0; i < scenario_.num_devices; ++i) {
     auto coordinator = sched::Coordinator::create(options, Nanos{0});
     if (!coordinator.has_value()) return coordinator.error();

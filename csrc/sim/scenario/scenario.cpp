@@ -232,6 +232,14 @@ std::map<std::string, std::uint32_t> uids_of(const Scenario& scenario) {
   return uids;
 }
 
+sched::Users users_of(const Scenario& scenario) {
+  sched::Users users = scenario.options.users;
+  const std::map<std::string, std::uint32_t> uids = uids_of(scenario);
+  for (const auto& [name, user] : scenario.users)
+    users.named.emplace(uids.at(name), user);
+  return users;
+}
+
 // What a real job's settings must be is asked of the coordinator's own check_ranges(), so that a
 // scenario and a job are refused for the same reasons. The rest are things that only a simulated
 // job has.

@@ -68,6 +68,8 @@ struct Scenario {
 
 // A number for each user whom jobs or the scenario name; 0 is who has no name.
 std::map<std::string, std::uint32_t> uids_of(const Scenario& scenario);
+// The settings of users as coordinators have them, by number.
+sched::Users users_of(const Scenario& scenario);
 
 // errors: kInvalidArgument, with the line's number.
 Result<Scenario> parse_scenario(std::string_view text);

@@ -20,6 +20,9 @@ from gpushare._settings.config import socket_paths
 from gpushare._settings.devices import is_cpu
 from gpushare.errors import GpushareError
 
+_MOST_OF_A_NAME = 100
+"""Bytes of a job's name in that of its gang, of 128."""
+
 
 def is_distributed() -> bool:
     """Whether this process is one of several ranks, as torch.distributed knows by now."""
@@ -57,7 +60,7 @@ def options(name: str, device: str) -> dict[str, Any]:
         else:
             may_be_here = not _has_own_device(device)
             is_here = bool(name) or (may_be_here and _agree("place", place) == place)
-        gang = name or _agree("gang", f"ranks-{secrets.token_hex(4)}")
+        gang = name or _agree("gang", _new_name())
     # Each backend and store of torch's has errors of its own; all of them mean the same here.
     except Exception as error:
         raise GpushareError(
@@ -73,6 +76,16 @@ def options(name: str, device: str) -> dict[str, Any]:
             "GPUSHARE_ARBITER names one arbiter, with the same text for all ranks"
         )
     return {"gang": gang, "rank": rank, "ranks": ranks, "arbiter": arbiter}
+
+
+def _new_name() -> str:
+    """Returns a gang's name that no other has.
+
+    It begins with the job's name where the launcher has given one: people read it where others
+    wait for the gang.
+    """
+    begin = (_native.settings().name or "ranks").encode()[:_MOST_OF_A_NAME]
+    return f"{begin.decode(errors='ignore')}-{secrets.token_hex(4)}"
 
 
 def _arbiter() -> str:

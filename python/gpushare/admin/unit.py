@@ -9,6 +9,32 @@ UNIT_PATH = "/etc/systemd/system/gpushared@.service"
 SERVICE_USER = "gpushared"
 """Not the group's name: removing a user also removes the group that is called like him."""
 
+_SANDBOX = """\
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+AmbientCapabilities=
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+PrivateDevices=yes
+DevicePolicy=closed
+ProtectClock=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectControlGroups=yes
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+KeyringMode=private
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged
+SystemCallErrorNumber=EPERM"""
+"""What no service of gpushare's needs. Who may reach it over a network stands beside it."""
 
 _TEXT = """\
 # Written by `gpushare admin install`. To change something, use: systemctl edit gpushared@
@@ -55,32 +81,9 @@ OOMScoreAdjust=-500
 # The coordinator talks to jobs through its socket and shared memory, and reads /proc. It opens no
 # device: jobs do that. It may not change a file's owner or group either, so it cannot have
 # --socket-group; the socket belongs to Group= without.
-NoNewPrivileges=yes
-CapabilityBoundingSet=
-AmbientCapabilities=
-ProtectSystem=strict
-ProtectHome=yes
-PrivateTmp=yes
-PrivateDevices=yes
-DevicePolicy=closed
-ProtectClock=yes
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-ProtectControlGroups=yes
+{sandbox}
 RestrictAddressFamilies=AF_UNIX
 IPAddressDeny=any
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-LockPersonality=yes
-MemoryDenyWriteExecute=yes
-KeyringMode=private
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-SystemCallFilter=~@privileged
-SystemCallErrorNumber=EPERM
 
 # Left out on purpose. PrivateNetwork: coordinators see in the machine's network namespace that a
 # device is taken. PrivateUsers: all users would look alike. ProtectProc: suspended jobs, and jobs
@@ -105,7 +108,13 @@ def unit_text(*, program: str, group: str) -> str:
         folder=SYSTEM_FOLDER,
         accounts=ACCOUNTS_FOLDER,
         state=ACCOUNTS_FOLDER.rpartition("/")[2],
+        sandbox=_SANDBOX,
     )
+
+
+def sandbox() -> str:
+    """Returns the lines of a unit that take away what no service of gpushare's needs."""
+    return _SANDBOX
 
 
 def instance(device: str) -> str:

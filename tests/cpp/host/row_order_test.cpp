@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -20,10 +21,11 @@ constexpr Nanos kIteration = millis(10);
 // Gangs of two ranks, and single jobs, that always want their devices. Times pass as orders say.
 class Shared {
  public:
-  explicit Shared(const std::string& policy = "fair")
+  explicit Shared(const std::string& policy = "fair", sched::Users users = {})
       : rows_({.devices = {"cpu:0", "cpu:1", "cpu:2"},
                .least_slice = millis(100),
-               .policy = policy}) {}
+               .policy = policy,
+               .users = std::move(users)}) {}
 
   // On two devices that follow each other.
   RankReport& add(const std::string& name, std::size_t device = 0, std::uint32_t uid = 1000) {
@@ -147,6 +149,24 @@ TEST(RowOrder, UsersHaveEqualSharesWhateverTheNumberOfTheirGangs) {
   const auto had = shared.run(seconds(100));
   EXPECT_NEAR(had.at("b"), 0.5, 0.01);
   EXPECT_NEAR(had.at("a1"), 0.167, 0.01);
+}
+
+// As for single jobs: a user's table says the weight, and the number of gangs changes nothing.
+TEST(RowOrder, AUserOfTwiceTheWeightHasTwiceTheTime) {
+  sched::Users users;
+  users.named[1000].weight = 2;
+  users.others.weight = 0.5;
+  users.named[1001].weight = 1;
+  Shared shared("fair", users);
+  shared.add("red");
+  shared.add("pink");
+  shared.add("blue", 0, 1001);
+  shared.add("green", 0, 1002);
+  auto had = shared.run(seconds(140));
+  EXPECT_NEAR(had["red"], 2 / 7.0, 0.02);
+  EXPECT_NEAR(had["pink"], 2 / 7.0, 0.02);
+  EXPECT_NEAR(had["blue"], 2 / 7.0, 0.02);
+  EXPECT_NEAR(had["green"], 1 / 7.0, 0.02);
 }
 
 TEST(RowOrder, SingleJobsAndAGangShareADeviceByTheirWeights) {

@@ -165,6 +165,15 @@ TEST(SimGang, RowsOfTwoGangsAlternateAndNeverShareADevice) {
   EXPECT_NEAR(std::min(done->end(0), done->end(1)), 19, 1.5);
 }
 
+TEST(SimGang, AUserOfThreeTimesTheWeightHasThreeQuartersOfTheRows) {
+  const auto done = run_gangs("capacity=1GiB devices=2 switch=0s min_quantum=1s",
+                              "user name=ann weight=3\n"
+                              "job user=ann gpus=2 iteration=100ms iterations=600 live=1MiB\n"
+                              "job user=ben gpus=2 iteration=100ms iterations=600 live=1MiB\n");
+  EXPECT_NEAR(done->end(0), 80, 2);
+  EXPECT_NEAR(done->end(1), 120, 0.5);
+}
+
 TEST(SimGang, ARankThatIsRefusedRoomEndsTheWholeJob) {
   const auto done = run_gangs("capacity=1GiB devices=2 switch=0s",
                               "job name=huge gpus=2 iteration=1s iterations=10 live=2GiB\n"
