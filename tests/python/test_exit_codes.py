@@ -71,6 +71,9 @@ ROWS = {
     "k8s device-plugin": Row(wrong_setting=None),
     "k8s coordinators": Row(),
     "k8s print-manifest": Row(wrong_setting=None),
+    "ray up": Row(wrong_setting=None),
+    "ray status": Row(wrong_setting=None),
+    "ray down": Row(wrong_setting=None),
     "version": Row(wrong_setting=None),
 }
 

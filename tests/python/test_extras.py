@@ -30,6 +30,7 @@ main.main()
         ("exporter", "prometheus_client", "pip install prometheus_client"),
         ("dashboard", "starlette uvicorn", "pip install starlette uvicorn"),
         ("k8s device-plugin", "grpc", "pip install grpcio"),
+        ("ray status", "ray", "pip install ray"),
         ("dashboard", "uvicorn", "the dashboard needs uvicorn, which"),
     ],
 )

@@ -38,6 +38,7 @@ COMMANDS = (
     "trace",
     "slurm",
     "k8s",
+    "ray",
     "version",
 )
 """Subcommands in the order of the help; each is a module of this package with ``add_to(app)``."""
