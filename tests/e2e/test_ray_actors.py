@@ -102,7 +102,8 @@ def test_they_run_a_coordinator_with_its_arbiter_until_they_are_told_to_stop(
     assert agent["is_own"]
     assert agent["socket"] == actors.socket["GPUSHARE_SOCKET"]
     wait_until(lambda: "joins from" in (actors.folder / "ray_arbiter.log").read_text())
-    assert agent["warnings"] == []
+    # Other coordinators of this machine may be warned of.
+    wait_until(lambda: not any("arbiter" in text for text in actors.ask()[1][0]["warnings"]))
     assert actors.files() == {"ray.token", "ray.json", "ray_arbiter.token"}
     arbiter, (agent,) = actors.ask("stop")
     assert not arbiter["answers"]
