@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from gpushare.integrations.ray_nodes import ARBITER, TOKEN_FILE, notice_path
 _ANSWER_SECONDS = 2.0
 _CONNECT_SECONDS = 1.0
 _END_SECONDS = 20.0
+_STEADY_SECONDS = 0.3
 _OF_JOB = ("device", "job", "name", "state", "gang")
 """What a report says of each job."""
 
@@ -104,9 +106,11 @@ class _Keeper:
         """Whether a process is one of those that it keeps."""
         return str(pid) in self._children()
 
-    def has_any(self) -> bool:
-        """Whether any of its programs runs."""
-        return bool(self._children())
+    def is_steady(self) -> bool:
+        """Whether a program of it runs, and goes on to run: one that cannot listen ends at once."""
+        before = self._children()
+        time.sleep(_STEADY_SECONDS)
+        return before != [] and self._children() == before
 
     def _children(self) -> list[str]:
         try:
@@ -221,7 +225,7 @@ class Arbiter:
             socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
         except OSError as error:
             return row | {"answers": False, "why": error.strerror or str(error)}
-        if not self._keeper.has_any():
+        if not self._keeper.is_steady():
             why = "another program listens there. gpushare ray up --port NUMBER, after down"
             return row | {"answers": False, "why": why}
         return row
