@@ -44,6 +44,7 @@ def register(options: dict[str, Any], wish: str, model: torch.nn.Module | None) 
     """
     try:
         _install.install(wish)
+        _install.refuse_model_elsewhere(model)
         if not socket_paths(_native.settings()):
             raise CoordinatorUnreachable("GPUSHARE_SOCKET=none: no coordinator is to be used")
         name = options.pop("profile")

@@ -76,6 +76,20 @@ def test_another_one_than_the_shared_device_is_refused(
     )
 
 
+def test_a_model_on_another_device_is_refused(coordinator: Coordinator) -> None:
+    before = 'model = torch.nn.Linear(8, 8).to("cuda:1")'
+    printed, line = _ended("auto", before, coordinator)
+    assert printed == f"False {FIRST}"
+    assert line == (
+        f"gpushare: the model is on cuda:1, and this process shares cuda:0 ({FIRST}). "
+        "GPUSHARE_DEVICE=cuda:1 in its environment chooses the other one. Without it a process "
+        "shares the first device, and one with a LOCAL_RANK that of its number. Training goes on "
+        "unmanaged. GPUSHARE_REQUIRE=1 makes this fatal"
+    )
+    chosen = _ended("auto", before, coordinator, GPUSHARE_DEVICE="cuda:1")
+    assert chosen == [f"True {SECOND}"]
+
+
 def test_what_is_older_than_a_late_choice_of_the_cpu_is_named(coordinator: Coordinator) -> None:
     before = "model = torch.nn.Linear(512, 512, bias=False)"
     printed, line = _ended("cpu", before, coordinator)
