@@ -77,7 +77,6 @@ def shared(
 
 @contextmanager
 def _program(env: dict[str, str], folder: Path, name: str) -> Iterator[Program]:
-    (folder / "train.py").write_text(SCRIPT)
     with ExitStack() as stack:
         ranks = []
         for rank in range(RANKS):
@@ -100,6 +99,7 @@ def _losses(ranks: list[dict[str, Any]]) -> list[list[float]]:
 
 
 def test_three_programs_train_as_alone(shared: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
     with _program(shared | {"GPUSHARE_DISABLE": "1"}, tmp_path, "alone") as program:
         alone = _losses(_said(program))
     assert len({tuple(losses) for losses in alone}) == RANKS, "each has its batches"
