@@ -57,11 +57,11 @@ struct RankReport {
   bool operator==(const RankReport&) const = default;
 };
 
-// Rows multiply these numbers and add them up again and again.
+// The most steps and the longest time that a rank is believed. Rows multiply these numbers and add
+// them up, and no program makes more steps or takes longer for one.
 inline constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 40;
 inline constexpr Nanos kMostRankTime = seconds(3600);
-// The report with its steps and times cut to these. No program makes more steps, and no step takes
-// longer, so what is cut is a rank's lie.
+// Returns the report with larger steps and times cut to these.
 RankReport bounded(RankReport report);
 
 // What a rank may do from now on.

@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gpushare import children
 from gpushare._coordinator.required import exit_if_uncaught
@@ -29,12 +28,8 @@ from gpushare._native import (
 from gpushare._settings.config import Config, daemon_args, daemon_path, socket_paths
 from gpushare._settings.devices import ANY, AUTO, CPU, CUDA, CUDA_PREFIX, is_cpu
 from gpushare._torch import address_limit, captures, compiled, cuda, immovable, ipc, optimizer_steps
-from gpushare._torch.unseen import unseen
 from gpushare.errors import GpushareError, say_once
 from gpushare.version import __version__
-
-if TYPE_CHECKING:
-    import torch
 
 _MAX_COMMAND_BYTES = 128
 _CONNECT_TIMEOUT_SECONDS = 5.0
@@ -114,29 +109,6 @@ def _refuse_other_device(wish: str) -> None:
             f'register was asked for device "{wish}", and this process shares {shared} already. '
             f"GPUSHARE_DEVICE={wish} in its environment chooses the other one"
         )
-
-
-def refuse_model_elsewhere(model: torch.nn.Module | None) -> None:
-    """Refuses a model on another CUDA device: the job would take turns where it has no memory.
-
-    Args:
-        model: One that is on no CUDA device, or on several with the shared one, is right.
-
-    Raises:
-        GpushareError: It is elsewhere; the text says where, and what chooses that device.
-    """
-    if model is None or device() == CPU:
-        return
-    with unseen():
-        indices = {each.device.index for each in model.parameters() if each.device.type == CUDA}
-    if not indices or cuda_index() in indices:
-        return
-    where = [f"{CUDA_PREFIX}{index}" for index in sorted(indices)]
-    raise GpushareError(
-        f"the model is on {', '.join(where)}, and this process shares {CUDA_PREFIX}{cuda_index()} "
-        f"({device()}). GPUSHARE_DEVICE={where[0]} in its environment chooses the other one. "
-        "Without it a process shares the first device, and one with a LOCAL_RANK that of its number"
-    )
 
 
 def _install_cuda() -> None:

@@ -11,6 +11,7 @@ from gpushare._coordinator.client import CoordinatorClient
 from gpushare._coordinator.required import exit_if_uncaught
 from gpushare._settings.arguments import wire_settings
 from gpushare._settings.config import socket_paths
+from gpushare._torch import model_device
 from gpushare._torch.fingerprint import fingerprint
 from gpushare.errors import CoordinatorUnreachable, GpushareError, say_once
 
@@ -44,7 +45,7 @@ def register(options: dict[str, Any], wish: str, model: torch.nn.Module | None) 
     """
     try:
         _install.install(wish)
-        _install.refuse_model_elsewhere(model)
+        model_device.refuse_elsewhere(model)
         if not socket_paths(_native.settings()):
             raise CoordinatorUnreachable("GPUSHARE_SOCKET=none: no coordinator is to be used")
         name = options.pop("profile")

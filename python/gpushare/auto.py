@@ -13,8 +13,9 @@ A forked child is no job before it makes a module or steps an optimizer. Then it
 other process: a daemon that goes on training, or a worker of a pool that trains. Loaders' workers
 do neither, and a child that evaluates what it has inherited uses its parent's memory.
 
-Where a CUDA device is to be shared, a model on the CPU makes no job, and one line says so. That
-CUDA has been started shows nothing: torch's optimizers do that, whatever they optimize.
+Where a CUDA device is to be shared, a model on the CPU or on another CUDA device makes no job, and
+one line says so. That CUDA has been started shows nothing: torch's optimizers do that, whatever
+they optimize.
 
 Watching costs something for every module call, so it ends when the model is found, or none can be.
 """
@@ -25,14 +26,13 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gpushare import _install, _native, children
 from gpushare._settings.devices import CPU
-from gpushare._torch import optimizer_steps
+from gpushare._torch import model_device, optimizer_steps
 from gpushare._torch.torch_import import when_torch_is_loaded
-from gpushare._torch.unseen import unseen
 from gpushare.errors import say_once
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Finder:
         self._model: weakref.ref[torch.nn.Module] | None = None  # the one that was found last
         self._is_watching = False
         self._is_done = False
-        self._is_cpu_said = False
+        self._is_elsewhere_said = False
         self._is_stopped = False
         self._num_steps = 0  # while no job is watched
         self._registers = threading.RLock()  # held by the thread that makes this process a job
@@ -207,17 +207,21 @@ class Finder:
         if not (_native.is_installed() or _install.is_waiting_for_cuda()):
             self._is_watching, self._is_done = False, True
             return True  # gpushare was refused where CUDA started, and has said why
-        if self._is_cpu_said and _begins_on_cpu(module):
-            return False  # quick: this goes on for as long as the program uses the CPU
+        if self._is_elsewhere_said and _begins_elsewhere(module):
+            return False  # quick: this goes on for as long as the program uses another device
         if not self.is_model(module):
             return False
         if is_on_shared_device(module):
             return True
-        self._is_cpu_said = True
-        say_once(
-            "the model is on the CPU, and the device to share a CUDA one: this process is no job "
-            "yet. GPUSHARE_DEVICE=cpu shares the CPU"
-        )
+        self._is_elsewhere_said = True
+        place = model_device.elsewhere(module)
+        if place:
+            say_once(f"{place}. This process is no job yet")
+        else:
+            say_once(
+                "the model is on the CPU, and the device to share a CUDA one: this process is no "
+                "job yet. GPUSHARE_DEVICE=cpu shares the CPU"
+            )
         return False
 
     def is_model(self, module: torch.nn.Module) -> bool:
@@ -244,7 +248,11 @@ class Finder:
         if optimizer not in self._optimizers:  # older than our watch, or from another process
             self.optimizer_made(optimizer)
         parameters = (each for group in optimizer.param_groups for each in group["params"])
-        if self._job is not None or current() is not None or not _are_on_shared_device(parameters):
+        if (
+            self._job is not None
+            or current() is not None
+            or not model_device.is_any_shared(parameters)
+        ):
             return
         with self._registers:
             self._num_steps += 1
@@ -274,19 +282,9 @@ class Finder:
 
 def is_on_shared_device(module: torch.nn.Module) -> bool:
     """Tells whether the module's parameters are where this process shares memory."""
-    return _are_on_shared_device(module.parameters())
+    return model_device.is_any_shared(module.parameters())
 
 
-def _are_on_shared_device(parameters: Iterable[torch.Tensor]) -> bool:
-    if not _native.is_installed():
-        return False  # CUDA was not started yet: whatever runs does so elsewhere
-    if _native.device() == CPU:
-        return True
-    with unseen():
-        return any(each.device.type != CPU for each in parameters)
-
-
-def _begins_on_cpu(module: torch.nn.Module) -> bool:
-    with unseen():
-        first = next(module.parameters(), None)
-        return first is None or first.device.type == CPU
+def _begins_elsewhere(module: torch.nn.Module) -> bool:
+    first = next(module.parameters(), None)
+    return first is None or not model_device.is_any_shared([first])

@@ -82,9 +82,9 @@ def test_a_model_on_another_device_is_refused(coordinator: Coordinator) -> None:
     assert printed == f"False {FIRST}"
     assert line == (
         f"gpushare: the model is on cuda:1, and this process shares cuda:0 ({FIRST}). "
-        "GPUSHARE_DEVICE=cuda:1 in its environment chooses the other one. Without it a process "
-        "shares the first device, and one with a LOCAL_RANK that of its number. Training goes on "
-        "unmanaged. GPUSHARE_REQUIRE=1 makes this fatal"
+        "GPUSHARE_DEVICE=cuda:1 in its environment chooses the other one. Where nothing is chosen, "
+        "a process shares the device whose number is its LOCAL_RANK, or the first one. Training "
+        "goes on unmanaged. GPUSHARE_REQUIRE=1 makes this fatal"
     )
     chosen = _ended("auto", before, coordinator, GPUSHARE_DEVICE="cuda:1")
     assert chosen == [f"True {SECOND}"]

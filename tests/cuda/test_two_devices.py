@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -74,3 +76,49 @@ def test_no_other_device_gets_at_memory_that_moves(
     shared, said = run(FAKECUDA_PEERS="1")
     assert "peer access is not supported" in str(shared["failure"])
     assert said[0] == REFUSED
+
+
+TEACHER = """
+import json, os, sys
+import torch
+from tests.cuda import fake
+fake.install_ops()
+place = sys.argv[1]
+teacher = torch.nn.Linear(256, 8).to("cuda:1")
+x = torch.ones(16, 256)
+with torch.no_grad():
+    target = teacher(x.to("cuda:1")).to(place)
+model = torch.nn.Linear(256, 8).to(place)
+optimizer = torch.optim.Adam(model.parameters())
+for step in range(4):
+    optimizer.zero_grad()
+    (model(x.to(place)) - target).square().mean().backward()
+    optimizer.step()
+from gpushare.stats import job_stats
+stats = job_stats()
+os.write(1, (json.dumps([stats.is_managed, stats.optimizer_steps]) + chr(10)).encode())
+os._exit(0)
+"""
+ELSEWHERE = re.compile(
+    r"gpushare: the model is on cuda:1, and this process shares cuda:0 \(cuda:GPU-[0-9a-f-]+\)\. "
+    r"GPUSHARE_DEVICE=cuda:1 in its environment chooses the other one\. .* "
+    r"This process is no job yet"
+)
+
+
+@pytest.mark.parametrize(("place", "steps"), [("cuda:0", 4), ("cuda:1", 0)])
+def test_the_model_on_the_shared_device_makes_the_job(
+    place: str,
+    steps: int,
+    device: Callable[..., dict[str, str]],
+    home: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    """A model on the other device is called first."""
+    (tmp_path / "train.py").write_text(TEACHER)
+    env = device(256 << 20, num_devices=2, GPUSHARE_REPORT="0") | home
+    command = gpushare_command("run", "--", sys.executable, "train.py", place)
+    done = run_to_end(command, env, tmp_path)
+    assert json.loads(done.stdout.splitlines()[-1]) == [steps > 0, steps]
+    (line,) = said_by_gpushare(done)
+    assert ELSEWHERE.fullmatch(line), line

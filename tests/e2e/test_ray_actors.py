@@ -17,6 +17,7 @@ import pytest
 
 from benchmarks.processes import job_environment, read_status
 from tests.e2e.asking import wait_until
+from tests.support.ports import free_ports
 
 # An arbiter and an agent. It prints what they report for each line, and ends with its stdin.
 ACTORS = """
@@ -79,8 +80,7 @@ class Actors:
 @pytest.fixture
 def address() -> str:
     """Where an arbiter may listen."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"tcp:127.0.0.1:{server.getsockname()[1]}"
+    return f"tcp:127.0.0.1:{free_ports(1)[0]}"
 
 
 @pytest.fixture

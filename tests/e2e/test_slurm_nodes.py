@@ -17,8 +17,9 @@ import pytest
 
 from benchmarks.processes import gpushare_command, job_environment
 from tests.e2e.asking import wait_until
+from tests.support.ports import free_ports
 from tests.support.ranks import digest_of, ranks_of
-from tests.support.slurm import SlurmCluster, free_ports, needs_slurm, printed, slurm_cluster
+from tests.support.slurm import SlurmCluster, needs_slurm, printed, slurm_cluster
 
 pytestmark = needs_slurm
 

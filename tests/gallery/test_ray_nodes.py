@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ import pytest
 from benchmarks.processes import gpushare_command, job_environment, read_status
 from gpushare.cli.exit_code import ExitCode
 from tests.e2e.asking import wait_until
+from tests.support.ports import free_ports
 
 pytest.importorskip("ray")
 pytestmark = pytest.mark.skipif(
@@ -54,7 +54,7 @@ class Nodes:
         self.env = job_environment(SETTINGS | places | {"GPUSHARE_SOCKET": ""})
         self.folder = folder
         self.sockets: list[str] = []
-        self.port = _free_port()
+        (self.port,) = free_ports(1)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.ray_cluster", str(folder)],
             env=self.env,
@@ -139,12 +139,6 @@ class Nodes:
         said = json.loads(self._process.stdout.readline())
         self.address: str = said["address"]
         self.sockets.append(f"{said['runtime']}/gpushare/sock")
-
-
-def _free_port() -> int:
-    with socket.create_server(("", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def _output(process: subprocess.Popen[str]) -> str:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import errno
 import math
 import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from gpushare._settings import config_files
 from gpushare._settings.config import (
     Config,
     daemon_args,
-    daemon_path,
     load,
     load_readable,
     socket_paths,
@@ -379,18 +377,6 @@ def test_daemon_options_are_those_that_are_set():
         "--host-budget": "2097152",
         "--log-level": "debug",
     }
-
-
-def test_the_daemon_is_the_packages_else_the_one_on_path(tmp_path, monkeypatch):
-    monkeypatch.setattr(config_module, "__file__", str(tmp_path / "_settings" / "config.py"))
-    monkeypatch.setenv("PATH", str(tmp_path / "path"))
-    assert daemon_path() == ""
-    for folder in ("path", "bin"):
-        (tmp_path / folder).mkdir()
-        program = tmp_path / folder / "gpushared"
-        program.touch()
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
-        assert daemon_path() == str(program)
 
 
 @given(st.dictionaries(st.sampled_from([s.variable for s in SETTINGS]), st.text(max_size=8)))

@@ -44,7 +44,7 @@ def test_ranks_find_the_same_name(store, monkeypatch):
     assert gangs.options("", CPU)["gang"] != first["gang"]
 
 
-# Who waits for a gang reads its name, and should know whose it is.
+# People read the name where jobs wait for the gang, and are to know whose gang it is.
 def test_a_gang_is_called_after_the_job_where_the_job_has_a_name(store, monkeypatch):
     for given, begin in (("train.7", "train.7"), ("\u00e9" * 64, "\u00e9" * 50)):
         settings = replace(gangs._native.settings(), name=given)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
-from gpushare.cli import main
-from gpushare.cli.exit_code import ExitCode
 from gpushare.cli.k8s import names
+from tests.support.command_errors import refusal_of
 
 LONG = "a" * 64
 
@@ -44,14 +41,8 @@ def test_a_wrong_option_is_named_in_one_line(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     for value in values:
-        monkeypatch.setattr(sys, "argv", ["gpushare", "k8s", command, f"{option}={value}"])
-        with pytest.raises(SystemExit) as ended:
-            main.main()
-        out, errors = capfd.readouterr()
-        assert (ended.value.code, out) == (ExitCode.USAGE, ""), value
-        (line,) = errors.splitlines()
-        assert option in line, value
-        assert line.isprintable()
+        words = ["k8s", command, f"{option}={value}"]
+        assert option in refusal_of(words, monkeypatch, capfd), value
 
 
 def test_names_that_kubernetes_takes_are_taken() -> None:

@@ -8,14 +8,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 from gpushare._settings.own_folder import write_own_file
 from gpushare.cli.ray.keeper import KeeperPlan, Program
+from tests.e2e.asking import wait_until
 from tests.python.conftest import clean_environment
 
 TOKEN = "a secret of the test"
@@ -80,13 +80,6 @@ def kept(folder: Path, *, socket: str = "") -> Iterator[Kept]:
         yield keeper
     finally:
         keeper.end()
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def is_alive(pid: int) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import time
 import urllib.error
@@ -13,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from tests.support.ports import free_ports
 
 PATIENCE_SECONDS = 60.0
 _CONFIG = """\
@@ -59,8 +60,7 @@ class Prometheus:
 @contextmanager
 def prometheus(target: str, folder: Path) -> Iterator[Prometheus]:
     """Scrapes what listens at that address every 200 ms, and keeps what it reads in the folder."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_ports(1)[0]}"
     config = folder / "prometheus.yml"
     config.write_text(_CONFIG.format(target=target))
     words = [

@@ -23,6 +23,7 @@ import pytest
 
 from benchmarks.processes import job_environment, read_status
 from tests.e2e.asking import wait_until
+from tests.support.ports import free_ports
 
 _PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "munged")
 _PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
@@ -208,12 +209,3 @@ def printed(part: str, *options: str) -> str:
     return subprocess.run(
         command, env=job_environment({}), capture_output=True, text=True, check=True
     ).stdout
-
-
-def free_ports(num: int) -> list[int]:
-    """Ports of this machine that nobody listens at."""
-    opened = [socket.create_server(("", 0)) for _ in range(num)]
-    ports = [each.getsockname()[1] for each in opened]
-    for each in opened:
-        each.close()
-    return ports
