@@ -102,7 +102,7 @@ class PluginServer:
         if _identity(path) is not None:
             if _is_served(path):
                 raise GpushareError(f"another device plugin of gpushare serves at {path}")
-            path.unlink()  # of a plugin that has ended
+            path.unlink(missing_ok=True)  # of a plugin that has ended
         server = grpc.server(ThreadPoolExecutor(_THREADS))
         plugin = DevicePlugin(self._table, self._options.folder, self._options.slots_per_device)
         server.add_generic_rpc_handlers((plugin.handler(),))
@@ -169,6 +169,8 @@ def _is_served(path: Path) -> bool:
         probe.settimeout(_PATIENCE_SECONDS)
         try:
             probe.connect(str(path))
-        except ConnectionRefusedError:
-            return False
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False  # a kubelet that starts removes it at any moment
+        except TimeoutError:
+            return True  # its queue is full
     return True
