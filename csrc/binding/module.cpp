@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -23,6 +24,7 @@
 #include "csrc/binding/python/simulation.h"
 #include "csrc/binding/python/stats_dict.h"
 #include "csrc/binding/watch/watch_calls.h"
+#include "csrc/client/link/coordinator_program.h"
 #include "csrc/plugin/segment_plugin.h"
 
 namespace py = pybind11;
@@ -59,6 +61,20 @@ py::dict device_info(int index) {
 void tell_capture(bool is_beginning) {
   const py::gil_scoped_release release;
   note_capture(is_beginning);
+}
+
+// Waits until it listens, so the GIL is free meanwhile.
+void start_coordinator(const std::string& program,
+                       const std::string& socket_path,
+                       const std::vector<std::string>& more_args,
+                       double timeout_seconds) {
+  const Nanos timeout{static_cast<std::int64_t>(timeout_seconds * 1e9)};
+  Status status;
+  {
+    const py::gil_scoped_release release;
+    status = client::start_coordinator(program, socket_path, more_args, timeout);
+  }
+  raise_if_error(status);
 }
 
 // The GIL is taken back before the error is raised, since raising needs it.
@@ -104,6 +120,8 @@ PYBIND11_MODULE(_C, module) {
   module.def("is_installed", &Process::is_installed);
   module.def("segment_plugin_is_intact", &plugin::segment_plugin_is_intact);
   module.def("cuda_device_info", &device_info, py::arg("index"));
+  module.def("start_coordinator", &start_coordinator, py::arg("program"), py::arg("socket_path"),
+             py::arg("more_args"), py::arg("timeout_seconds"));
   module.def("begin_sharing", &share);
   module.def("end_sharing", &end_sharing, py::call_guard<py::gil_scoped_release>());
   module.def("note_capture", &tell_capture, py::arg("is_beginning"));

@@ -161,6 +161,11 @@ void list_fields(V& v, Ref<V, SetPolicy> m) {
 }
 
 template <typename V>
+void list_fields(V& v, Ref<V, Place> m) {
+  v.text("devices", m.devices);
+}
+
+template <typename V>
 void list_fields(V& v, Ref<V, Stop> m) {
   v.field("force", m.force);
 }
@@ -244,6 +249,11 @@ void list_fields(V& v, Ref<V, Refused> m) {
 template <typename V>
 void list_fields(V& v, Ref<V, StatusReport> m) {
   v.document("report", m.report);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, Placed> m) {
+  v.field("device", m.device);
 }
 
 // Whether a socket may carry this message.

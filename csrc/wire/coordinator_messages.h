@@ -119,6 +119,14 @@ struct StatusReport {
   bool operator==(const StatusReport&) const = default;
 };
 
+// The CUDA device that a process is to be on. Until its Hello comes, others are placed as if it
+// were there.
+struct Placed {
+  static constexpr const char* kType = "placed";
+  std::string device;
+  bool operator==(const Placed&) const = default;
+};
+
 using CoordinatorMessage = std::variant<Welcome,
                                         Registered,
                                         Grant,
@@ -129,6 +137,7 @@ using CoordinatorMessage = std::variant<Welcome,
                                         Changed,
                                         Explained,
                                         Refused,
-                                        StatusReport>;
+                                        StatusReport,
+                                        Placed>;
 
 }  // namespace gpushare::wire

@@ -15,6 +15,8 @@ inline constexpr auto kDeviceNames =
     "cpu, cpu:NUMBER, cuda:GPU-UUID or cuda:MIG-UUID, as nvidia-smi -L says";
 // The CPU, or any of its devices.
 inline constexpr std::string_view kAnyCpu = "cpu";
+// All CUDA devices of a host that one coordinator has. No job may say it.
+inline constexpr std::string_view kAllCuda = "cuda";
 
 // Lower-case, so that one device has one name.
 bool is_device_name(std::string_view name);

@@ -166,6 +166,14 @@ struct SetPolicy {
   bool operator==(const SetPolicy&) const = default;
 };
 
+// From a process that has not started CUDA yet, on a connection of its own: on which of these CUDA
+// devices it is to be, by their names with commas between. Answered by Placed, or Refused.
+struct Place {
+  static constexpr const char* kType = "place";
+  std::string devices;
+  bool operator==(const Place&) const = default;
+};
+
 // (page) The job's main thread waits in the gate.
 struct Wanted {
   static constexpr const char* kType = "wanted";
@@ -225,6 +233,7 @@ using JobMessage = std::variant<Hello,
                                 Stop,
                                 Set,
                                 SetPolicy,
+                                Place,
                                 Wanted,
                                 GaveUp,
                                 Closed,

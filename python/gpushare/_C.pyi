@@ -97,6 +97,14 @@ class CudaDeviceInfo(TypedDict):
 def cuda_device_info(index: int) -> CudaDeviceInfo:
     """Starts the driver, and makes no context. Raises GpushareError: no driver, no such device."""
 
+def start_coordinator(
+    program: str, socket_path: str, more_args: list[str], timeout_seconds: float
+) -> None:
+    """Starts one in the background and waits until it listens, or another one there does.
+
+    Raises GpushareError, with what the program said.
+    """
+
 def segment_plugin_is_intact() -> bool:
     """Tells whether torch still asks us for its CUDA segments: no other tool has come between."""
 

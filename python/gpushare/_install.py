@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gpushare import children
+from gpushare._coordinator import host_sockets, placement
 from gpushare._coordinator.required import exit_if_uncaught
 from gpushare._native import (
     choose,
@@ -25,7 +26,13 @@ from gpushare._native import (
     refuse_bad_settings,
     settings,
 )
-from gpushare._settings.config import Config, daemon_args, daemon_path, socket_paths
+from gpushare._settings.config import (
+    Config,
+    daemon_args,
+    daemon_args_of_gpus,
+    daemon_path,
+    socket_paths,
+)
 from gpushare._settings.devices import ANY, AUTO, CPU, CUDA, CUDA_PREFIX, is_cpu
 from gpushare._torch import address_limit, captures, compiled, cuda, immovable, ipc, optimizer_steps
 from gpushare.errors import GpushareError, say_once
@@ -92,6 +99,7 @@ def _install_wanted(config: Config) -> None:
         _install(config)
         return
     cuda.limit_sms(config)
+    placement.place()
     cuda.start()  # installs, if that was not refused, or CUDA had been started before
     if not is_installed():
         _install_cuda()
@@ -130,13 +138,14 @@ def _install_cuda() -> None:
 
 def _install(config: Config, name: str = CPU, number: int = -1, device_bytes: int = 0) -> None:
     native = load()
+    paths, arguments = _coordinator_of(config, name, device_bytes)
     # A kernel that is launched in the gap while a CUDA device's memory moves does not wait, as
     # writers on a CPU do: what it writes then may be lost.
     default_idle_spill = _IDLE_SPILL_SECONDS if name == CPU else _LONGEST_SECONDS
     native.install(
-        socket_paths=socket_paths(config, name),
+        socket_paths=paths,
         daemon_path=daemon_path(),
-        daemon_args=daemon_args(config, name, device_bytes),
+        daemon_args=arguments,
         command=_command(),
         program=children.program(),
         version=__version__,
@@ -160,7 +169,17 @@ def _install(config: Config, name: str = CPU, number: int = -1, device_bytes: in
     if name == CPU:
         _, range_bytes = native.reserved_range()
         address_limit.leave_out(2 * range_bytes)  # each address of ours is there twice
-    note_installed(name, number)
+    note_installed(name, number, paths)
+
+
+def _coordinator_of(config: Config, name: str, device_bytes: int) -> tuple[list[str], list[str]]:
+    """Returns the sockets to try, and the options of the coordinator to start at the last one."""
+    paths = socket_paths(config, name) if name == CPU else host_sockets.find_sockets(config, name)
+    gpus = [] if name == CPU or not paths else host_sockets.several_gpus(paths[-1], name)
+    if gpus:
+        sizes = [(gpu.device, gpu.memory_bytes) for gpu in gpus]
+        return paths, daemon_args_of_gpus(config, sizes)
+    return paths, daemon_args(config, name, device_bytes)
 
 
 def can_reach(number: int) -> bool:
@@ -187,6 +206,8 @@ def install_in_child() -> None:
 
 def _install_now() -> None:
     global _is_waiting
+    if _is_waiting:
+        return
     compiled.watch_compile()
     optimizer_steps.watch_steps()
     with _errors_said():
@@ -194,6 +215,7 @@ def _install_now() -> None:
         if cuda.is_wanted(settings()):
             load()  # says what is wrong with the build while that can still be heard
             cuda.limit_sms(settings())
+            placement.place()
             _is_waiting = True
             cuda.when_started(_install_cuda_when_started)
         else:

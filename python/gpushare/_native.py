@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
 from gpushare._coordinator.identity import REINSTALL
-from gpushare._settings.config import Config, load_readable
+from gpushare._settings.config import Config, load_readable, socket_paths
 from gpushare._settings.devices import CPU
 from gpushare.errors import ConfigError, GpushareError
 
@@ -23,12 +24,14 @@ class Installed(NamedTuple):
     """torch's number of it; below 0: it is no CUDA device."""
     owner_pid: int
     """The process that installed; a forked child may install anew."""
+    sockets: tuple[str, ...]
+    """Where it looks for its coordinator, in order."""
 
 
 _config: Config | None = None
 _config_error: ConfigError | None = None
 """Something in the settings is wrong: this process goes on as if it had no coordinator."""
-_installed = Installed(CPU, -1, 0)
+_installed = Installed(CPU, -1, 0, ())
 
 
 def refuse_bad_settings() -> None:
@@ -48,10 +51,10 @@ def choose(config: Config) -> None:
     _config = config
 
 
-def note_installed(device: str, cuda_index: int) -> None:
-    """This process shares the device from now on."""
+def note_installed(device: str, cuda_index: int, sockets: Sequence[str]) -> None:
+    """This process shares the device from now on, and looks for its coordinator there."""
     global _installed
-    _installed = Installed(device, cuda_index, os.getpid())
+    _installed = Installed(device, cuda_index, os.getpid(), tuple(sockets))
 
 
 def settings() -> Config:
@@ -95,6 +98,11 @@ def is_forked_child() -> bool:
 def device() -> str:
     """Returns the name of the device that this process shares."""
     return _installed.device
+
+
+def sockets() -> list[str]:
+    """Returns where this process looks for its coordinator, in order."""
+    return list(_installed.sockets) or socket_paths(settings(), _installed.device)
 
 
 def cuda_index() -> int:

@@ -84,7 +84,7 @@ def _register(options: dict[str, Any]) -> int:
 
 def _say_deadline_note(number: int) -> None:
     """Says once that the device's policy keeps to no deadlines, where that is so."""
-    client = CoordinatorClient(socket_paths(_native.settings(), _native.device()))
+    client = CoordinatorClient(_native.sockets())
     try:
         devices = client.status()["devices"]
     except GpushareError:  # it has ended since, and the job finds another one

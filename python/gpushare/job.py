@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from gpushare import _native, _registration
 from gpushare._coordinator.client import CoordinatorClient
 from gpushare._settings import arguments
-from gpushare._settings.config import load, socket_paths
 from gpushare._settings.devices import CPU
 from gpushare._torch.blocks import Hold, Iteration
 from gpushare._torch.gate import Gate
@@ -249,7 +248,7 @@ class Job:
         self._check_open()
         if not self.is_managed:
             raise GpushareError(f"job {self._name!r} is unmanaged: no coordinator can change it")
-        return CoordinatorClient(socket_paths(load(), _native.device()))
+        return CoordinatorClient(_native.sockets())
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gpushare import _native
 from gpushare._coordinator.client import CoordinatorClient
-from gpushare._settings.config import load, socket_paths
 
 
 def set_policy(name: str) -> None:
@@ -20,5 +19,4 @@ def set_policy(name: str) -> None:
         GpushareError: No policy is called so, or the coordinator is another user's.
         CoordinatorUnreachable: None answers.
     """
-    paths = socket_paths(load(), _native.device())
-    CoordinatorClient(paths).set_policy(name)
+    CoordinatorClient(_native.sockets()).set_policy(name)

@@ -113,19 +113,20 @@ def test_a_model_that_is_tried_on_the_cpu_first_is_a_job_all_the_same(
     assert said_by_gpushare(done) == [NO_JOB]
 
 
-def test_ranks_on_several_devices_are_told_that_they_get_no_turns(
+def test_ranks_on_several_devices_are_a_gang(
     device: Callable[..., dict[str, str]], home: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
-    env = device(256 << 20, num_devices=2) | home | {"GPUSHARE_REQUIRE": "0"}
+    env = device(256 << 20, num_devices=2) | home
+    env |= {"GPUSHARE_LINGER": "60s", "GPUSHARE_LOG": "debug"}
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     done = run_to_end(gpushare_command("run", "--", *torchrun, "train.py"), env, tmp_path)
     ranks = lines_in(done)
     assert ranks[0]["weight"] == ranks[1]["weight"], "their gradients were averaged"
-    said = sorted(line for line in said_by_gpushare(done) if "rank" in line)
-    for rank, line in enumerate(said):
-        assert line.startswith(f"gpushare: this is rank {rank} of 2 of a program on several dev")
-    assert len(said) == 2
+    assert [rank["is_managed"] for rank in ranks] == [True, True]
+    assert len({rank["device"] for rank in ranks}) == 2
+    log = run_to_end(gpushare_command("coordinator", "log"), env, tmp_path).stdout
+    assert "its row is open until step" in log
 
 
 def test_a_part_of_the_sms_is_set_before_cuda_starts(

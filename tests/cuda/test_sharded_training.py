@@ -1,7 +1,8 @@
-"""FSDP 1 and 2: ranks on one device, as without gpushare, and on two devices with an arbiter."""
+"""FSDP 1 and 2: ranks on one device, and on two, train as without gpushare."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -72,12 +73,15 @@ def test_ranks_train_as_alone(
     assert len({job["device"] for job in jobs}) == 1
 
 
+@pytest.mark.parametrize("has_arbiter", [True, False])
 def test_three_programs_over_two_devices_train_as_alone(
-    device: Callable[..., dict[str, str]], home: dict[str, str], tmp_path: Path
+    has_arbiter: bool, device: Callable[..., dict[str, str]], home: dict[str, str], tmp_path: Path
 ) -> None:
+    """Without an arbiter the devices have one coordinator, which gives them their turns."""
     devices, steps = [0, 0, 1, 1], 12
     with ArbiterProcess(tmp_path) as arbiter, ExitStack() as stack:
-        more = {f"GPUSHARE_{name.upper()}": value for name, value in arbiter.settings().items()}
+        settings = arbiter.settings() if has_arbiter else {"linger": "60s", "log": "debug"}
+        more = {f"GPUSHARE_{name.upper()}": value for name, value in settings.items()}
         env = device(CAPACITY, num_devices=2) | home | more
         alone = _losses_alone("fsdp2", devices, steps, env)
         programs = [
@@ -85,9 +89,15 @@ def test_three_programs_over_two_devices_train_as_alone(
             for _ in range(3)
         ]
         said = [_said(each) for each in programs]
-        assert arbiter.log().count("its row is over") >= 2
+        log = arbiter.log() if has_arbiter else _coordinators_log(env)
+        assert log.count("its row is over") >= 2
     assert [[rank["losses"] for rank in ranks] for ranks in said] == [alone] * 3
     jobs = [rank["job"] for ranks in said for rank in ranks]
     assert all(job["managed"] for job in jobs)
     assert len({job["device"] for job in jobs}) == 2
     assert any(job["moved"] > 0 for job in jobs)
+
+
+def _coordinators_log(env: dict[str, str]) -> str:
+    command = gpushare_command("coordinator", "log")
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout

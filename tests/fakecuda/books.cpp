@@ -33,7 +33,15 @@ bool poison(int fd, const Extent& extent) {
 
 }  // namespace
 
-Books::Books(const Settings& settings) : file_(settings) { register_process(); }
+Books::Books(const Settings& settings) : file_(settings) {
+  for (int device = 0; device < settings.num_devices; ++device)
+    seen_.push_back(device);
+  register_process();
+}
+
+int Books::place_of(int device) const {
+  return device == kHostPlace ? device : seen_.at(static_cast<size_t>(device));
+}
 
 void Books::register_process() {
   const std::lock_guard lock(file_);
@@ -95,7 +103,8 @@ std::optional<Extent> Books::create(int device, uint64_t bytes) {
   const std::lock_guard lock(file_);
   reap_locked();
   Header& header = file_.header();
-  if (device != kHostPlace && used_locked(device) + bytes > header.capacity_bytes) return {};
+  const int place = place_of(device);
+  if (place != kHostPlace && used_locked(place) + bytes > header.capacity_bytes) return {};
   const Extent extent{header.next_offset, bytes, device};
   const uint64_t end = extent.offset + bytes;
   if (!file_.extend_to(end)) return {};
@@ -106,7 +115,7 @@ std::optional<Extent> Books::create(int device, uint64_t bytes) {
   }
   ExtentRecord& record = *free_record();
   record.offset = extent.offset;
-  record.device = device;
+  record.device = place;
   record.holders = bit(process_);
   record.bytes = bytes;
   return extent;
@@ -122,7 +131,9 @@ std::optional<Extent> Books::join_locked(uint64_t offset) {
   ExtentRecord* record = find(offset);
   if (record == nullptr) return {};
   record->holders |= bit(process_);
-  return Extent{offset, record->bytes, record->device};
+  const auto seen = std::find(seen_.begin(), seen_.end(), record->device);
+  const int device = seen == seen_.end() ? record->device : static_cast<int>(seen - seen_.begin());
+  return Extent{offset, record->bytes, device};
 }
 
 std::optional<Extent> Books::join(int fd) {
@@ -150,61 +161,62 @@ bool Books::add_context(int device) {
   const std::lock_guard lock(file_);
   reap_locked();
   Header& header = file_.header();
-  if (used_locked(device) + header.context_bytes > header.capacity_bytes) return false;
-  header.processes[process_].contexts |= uint32_t{1} << device;
+  const int place = place_of(device);
+  if (used_locked(place) + header.context_bytes > header.capacity_bytes) return false;
+  header.processes[process_].contexts |= uint32_t{1} << place;
   return true;
 }
 
 void Books::remove_context(int device) {
   const std::lock_guard lock(file_);
-  file_.header().processes[process_].contexts &= ~(uint32_t{1} << device);
+  file_.header().processes[process_].contexts &= ~(uint32_t{1} << place_of(device));
 }
 
-uint64_t Books::used_locked(int device) {
+uint64_t Books::used_locked(int place) {
   const Header& header = file_.header();
   uint64_t used = 0;
   for (uint32_t i = 0; i < header.num_extents; ++i) {
-    if (header.extents[i].device == device) used += header.extents[i].bytes;
+    if (header.extents[i].device == place) used += header.extents[i].bytes;
   }
   for (const ProcessRecord& process : header.processes) {
-    if (process.contexts >> device & 1) used += header.context_bytes;
+    if (process.contexts >> place & 1) used += header.context_bytes;
   }
   return used;
 }
 
-uint64_t Books::used_by_locked(int device, size_t process) {
+uint64_t Books::used_by_locked(int place, size_t process) {
   const Header& header = file_.header();
-  uint64_t used = header.processes[process].contexts >> device & 1 ? header.context_bytes : 0;
+  uint64_t used = header.processes[process].contexts >> place & 1 ? header.context_bytes : 0;
   for (uint32_t i = 0; i < header.num_extents; ++i) {
     const ExtentRecord& record = header.extents[i];
-    if (record.device == device && record.holders & bit(process)) used += record.bytes;
+    if (record.device == place && record.holders & bit(process)) used += record.bytes;
   }
   return used;
 }
 
-uint64_t Books::used(int device) {
+uint64_t Books::used(int place) {
   const std::lock_guard lock(file_);
   reap_locked();
-  return used_locked(device);
+  return used_locked(place);
 }
 
-uint64_t Books::used_by(int device, int pid) {
+uint64_t Books::used_by(int place, int pid) {
   const std::lock_guard lock(file_);
   reap_locked();
   for (size_t i = 0; i < kMaxProcesses; ++i) {
-    if (file_.header().processes[i].pid == pid) return used_by_locked(device, i);
+    if (file_.header().processes[i].pid == pid) return used_by_locked(place, i);
   }
   return 0;
 }
 
-std::vector<ProcessUse> Books::processes(int device) {
+std::vector<ProcessUse> Books::processes(int place) {
   const std::lock_guard lock(file_);
   reap_locked();
   std::vector<ProcessUse> uses;
   for (size_t i = 0; i < kMaxProcesses; ++i) {
     const ProcessRecord& process = file_.header().processes[i];
-    if (process.pid == 0 || !(process.contexts >> device & 1)) continue;
-    uses.push_back({process.pid, used_by_locked(device, i)});
+    if (process.pid == 0 || !(process.contexts >> place & 1)) continue;
+    uses.push_back({process.pid, used_by_locked(place, i)});
   }
   return uses;
 }

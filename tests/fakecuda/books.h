@@ -1,11 +1,15 @@
 // Who has how much of each device: the physical allocations of all processes that share it.
 //
+// Places are devices by their numbers in the file. A process may number them in another way, or see
+// some of them only (CUDA_VISIBLE_DEVICES): what it creates and joins has its own numbers.
+//
 // One object a process. All methods are called under the process's own lock (call.h) and take the
 // lock between processes themselves. Whoever looks also cleans up after the dead.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "tests/fakecuda/device_file.h"
@@ -47,11 +51,16 @@ class Books {
   bool add_context(int device);
   void remove_context(int device);
 
-  uint64_t used(int device);
-  uint64_t used_by(int device, int pid);
-  std::vector<ProcessUse> processes(int device);
+  uint64_t used(int place);
+  uint64_t used_by(int place, int pid);
+  std::vector<ProcessUse> processes(int place);
   uint64_t capacity() { return file_.header().capacity_bytes; }
-  int num_devices() { return file_.header().num_devices; }
+
+  // From now on this process numbers these devices from 0, in their order, and has no others.
+  void see(std::vector<int> devices) { seen_ = std::move(devices); }
+  // The number in the books of a device, by this process's number of it.
+  [[nodiscard]] int place_of(int device) const;
+  [[nodiscard]] int num_seen() const { return static_cast<int>(seen_.size()); }
 
   // In the child of a fork: it can still look, but holds nothing and keeps nothing alive.
   void reopen_in_child();
@@ -59,16 +68,17 @@ class Books {
  private:
   ExtentRecord* find(uint64_t offset);
   ExtentRecord* free_record();
-  uint64_t used_locked(int device);
-  uint64_t used_by_locked(int device, size_t process);
+  uint64_t used_locked(int place);
+  uint64_t used_by_locked(int place, size_t process);
   std::optional<Extent> join_locked(uint64_t offset);
   void register_process();
   void reap_locked();
   void erase(ExtentRecord& record);
 
   DeviceFile file_;
-  UniqueFd life_;       // holds the lock on our process record
-  size_t process_ = 0;  // its number
+  std::vector<int> seen_;  // by this process's numbers, the places
+  UniqueFd life_;          // holds the lock on our process record
+  size_t process_ = 0;     // its number
 };
 
 }  // namespace fakecuda

@@ -39,8 +39,8 @@ FAKECUDA_API CUresult cuInit(unsigned flags) {
   FAKECUDA_DRIVER(kNothing);
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (world().is_forked) return CUDA_ERROR_NOT_INITIALIZED;
-  if (world().settings.num_devices == 0) return CUDA_ERROR_NO_DEVICE;
-  world().is_initialised = true;
+  fakecuda::initialise(world());
+  if (world().books.num_seen() == 0) return CUDA_ERROR_NO_DEVICE;
   return CUDA_SUCCESS;
 }
 
@@ -52,7 +52,7 @@ FAKECUDA_API CUresult cuDriverGetVersion(int* version) {
 
 FAKECUDA_API CUresult cuDeviceGetCount(int* count) {
   FAKECUDA_DRIVER(kInit);
-  *count = world().settings.num_devices;
+  *count = world().books.num_seen();
   return CUDA_SUCCESS;
 }
 

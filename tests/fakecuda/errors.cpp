@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "tests/fakecuda/uuid.h"
+#include "tests/fakecuda/world.h"
 
 namespace fakecuda {
 namespace {
@@ -74,7 +75,7 @@ const ErrorText& text_of_error(CUresult error) {
 }
 
 void write_uuid(char* bytes, int device) {
-  const auto uuid = uuid_of(device);
+  const auto uuid = uuid_of(world().books.place_of(device));
   std::memcpy(bytes, uuid.data(), uuid.size());
 }
 

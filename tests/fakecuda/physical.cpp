@@ -25,7 +25,7 @@ std::optional<int> place_of(const CUmemLocation& location, int num_devices) {
 CUresult PhysicalMemory::create(CUmemGenericAllocationHandle* handle,
                                 size_t bytes,
                                 const CUmemAllocationProp& wanted) {
-  const std::optional<int> place = place_of(wanted.location, books_.num_devices());
+  const std::optional<int> place = place_of(wanted.location, books_.num_seen());
   if (wanted.type != CU_MEM_ALLOCATION_TYPE_PINNED || bytes == 0 || bytes % kGranularity != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }

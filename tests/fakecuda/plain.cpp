@@ -7,7 +7,7 @@ namespace fakecuda {
 void tell_memory(size_t* free_bytes, size_t* total) {
   Books& books = world().books;
   *total = books.capacity();
-  *free_bytes = *total - std::min<size_t>(*total, books.used(current().device));
+  *free_bytes = *total - std::min<size_t>(*total, books.used(books.place_of(current().device)));
 }
 
 CUresult allocate(CUdeviceptr* address, size_t bytes) {

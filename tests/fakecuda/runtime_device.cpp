@@ -13,7 +13,7 @@ using fakecuda::world;
 
 namespace {
 
-bool is_device(int device) { return device >= 0 && device < world().settings.num_devices; }
+bool is_device(int device) { return device >= 0 && device < world().books.num_seen(); }
 
 int attribute(cudaDeviceAttr wanted) {
   switch (wanted) {
@@ -59,7 +59,7 @@ cudaDeviceProp properties_of(int device) {
 FAKECUDA_API cudaError_t cudaGetDeviceCount(int* count) {
   *count = 0;
   FAKECUDA_RUNTIME(kInit);
-  *count = world().settings.num_devices;
+  *count = world().books.num_seen();
   return cudaSuccess;
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 namespace fakecuda {
@@ -23,6 +24,19 @@ inline std::array<unsigned char, 16> uuid_of(int device) {
     bytes.at(7 + i) = static_cast<unsigned char>(hash >> (8 * i));
   bytes.back() = static_cast<unsigned char>(device + 1);
   return bytes;
+}
+
+// As NVML and nvidia-smi write it.
+inline std::string uuid_text(int device) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  const auto bytes = uuid_of(device);
+  std::string text = "GPU";
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += kHex[bytes.at(i) / 16];
+    text += kHex[bytes.at(i) % 16];
+  }
+  return text;
 }
 
 }  // namespace fakecuda

@@ -2,7 +2,14 @@
 
 #include <pthread.h>
 
+#include <cstdlib>
 #include <new>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/fakecuda/uuid.h"
 
 namespace fakecuda {
 namespace {
@@ -33,6 +40,25 @@ World::World(const Settings& settings_)
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
+// Numbers, or UUIDs as NVML writes them. As with a real driver, the list ends where one is none.
+void initialise(World& w) {
+  if (w.is_initialised) return;
+  w.is_initialised = true;
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr) return;
+  std::vector<int> seen;
+  std::istringstream names(visible);
+  for (std::string name; std::getline(names, name, ',');) {
+    int device = 0;
+    while (device < w.settings.num_devices && name != std::to_string(device) &&
+           name != uuid_text(device))
+      ++device;
+    if (device == w.settings.num_devices) break;
+    seen.push_back(device);
+  }
+  w.books.see(std::move(seen));
+}
+
 World& world() {
   static World* const only = new World(read_settings());
   return *only;
@@ -53,8 +79,8 @@ CUresult Call::unmet(Needs needs, Api api) const {
   if (needs == Needs::kNothing) return CUDA_SUCCESS;
   if (w.is_forked) return CUDA_ERROR_NOT_INITIALIZED;
   if (api == Api::kRuntime) {
-    w.is_initialised = true;
-    if (w.settings.num_devices == 0) return CUDA_ERROR_NO_DEVICE;
+    initialise(w);
+    if (w.books.num_seen() == 0) return CUDA_ERROR_NO_DEVICE;
   }
   if (!w.is_initialised) return CUDA_ERROR_NOT_INITIALIZED;
   if (needs == Needs::kInit) return CUDA_SUCCESS;

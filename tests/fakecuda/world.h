@@ -36,8 +36,11 @@ struct World {
 
 World& world();
 
+// As cuInit() does it. CUDA_VISIBLE_DEVICES is read then, once.
+void initialise(World& world);
+
 // Whether there is a device of this number.
-inline bool is_device(int device) { return device >= 0 && device < world().settings.num_devices; }
+inline bool is_device(int device) { return device >= 0 && device < world().books.num_seen(); }
 
 // The one lock of the process. Recursive: host functions given to a stream are called under it.
 std::recursive_mutex& world_mutex();

@@ -16,7 +16,7 @@ from gpushare._settings import config
 from gpushare._settings.config_files import SYSTEM_FILE
 from gpushare.admin.files import RECORD_PATH
 from gpushare.admin.settings_file import settings_text
-from gpushare.admin.unit import UNIT_PATH, unit_text
+from gpushare.admin.unit import GPUS_PATH, UNIT_PATH, unit_text
 from tests.python.conftest import PACKAGE, Completed, clean_environment
 
 DAEMON = str(PACKAGE / "bin" / "gpushared")
@@ -140,20 +140,43 @@ def test_a_settings_file_that_was_there_before_is_never_touched(tmp_path: Path) 
     assert files_below(tmp_path) == {SYSTEM_FILE: '[coordinator]\npolicy = "rr"\n'}
 
 
-def test_each_gpu_has_a_unit_and_the_smallest_says_the_capacity(tmp_path: Path) -> None:
+def test_several_gpus_have_one_unit_and_the_smallest_says_the_capacity(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
     other = GPU.replace("0a1b", "ffff")
     lines = [f"{GPU[5:]}, 81559, [N/A]", f"{other[5:]}, 40960, Disabled"]
     said = install(root, path=fake_nvidia_smi(tmp_path, *lines))
     assert said.returncode == 0, said.stderr
-    assert f"systemctl enable gpushared@{GPU}.service gpushared@{other}.service" in said.stdout
+    assert "systemctl enable gpushared@cuda.service" in said.stdout
     assert settings_below(root).cuda_capacity_bytes == 40960 << 20
-    assert json.loads(files_below(root)[RECORD_PATH])["devices"] == [GPU, other]
-    # The unit of a device that is not there any more is disabled.
+    assert f"\nEnvironment=GPUSHARE_DEVICES={GPU},{other}\n" in files_below(root)[GPUS_PATH]
+    assert json.loads(files_below(root)[RECORD_PATH])["devices"] == ["cuda"]
+    # The unit that is not wanted any more is disabled, and what only it had is gone.
     fewer = install(root, path=fake_nvidia_smi(tmp_path, lines[1]))
-    assert f"systemctl disable --now gpushared@{GPU}.service" in fewer.stdout
+    assert "systemctl disable --now gpushared@cuda.service" in fewer.stdout
+    assert f"systemctl enable gpushared@{other}.service" in fewer.stdout
+    assert GPUS_PATH not in files_below(root)
     assert json.loads(files_below(root)[RECORD_PATH])["devices"] == [other]
+    # One GPU may have the name that a second one will need later.
+    install(root, "--device", "cuda", path=fake_nvidia_smi(tmp_path, lines[1]))
+    assert json.loads(files_below(root)[RECORD_PATH])["devices"] == ["cuda"]
+    admin("uninstall", "--root", str(root))
+    assert list(root.iterdir()) == []
+
+
+def test_each_device_that_is_named_has_a_unit(tmp_path: Path) -> None:
+    other = GPU.replace("0a1b", "ffff")
+    said = install(tmp_path, "--device", GPU, "--device", other, "--capacity", "40GiB")
+    assert f"systemctl enable gpushared@{GPU}.service gpushared@{other}.service" in said.stdout
+    assert json.loads(files_below(tmp_path)[RECORD_PATH])["devices"] == [GPU, other]
+
+
+def test_all_gpus_where_there_are_none_is_an_error(tmp_path: Path) -> None:
+    said = install(tmp_path, "--device", "cuda")
+    assert said.returncode == 1
+    assert said.stderr == (
+        "gpushare: --device cuda: nvidia-smi finds no GPU. Say --device cuda:UUID\n"
+    )
 
 
 def test_the_capacity_of_before_stays_unless_it_is_said_anew(tmp_path: Path) -> None:
@@ -185,7 +208,7 @@ def test_what_cannot_work_is_said_before_anything_is_written(tmp_path: Path) -> 
     broken.mkdir()
     for said, code, text in (
         (install(root, "--device", GPU), 1, "say --capacity"),
-        (install(root, "--device", "cuda:0"), 2, "neither cpu nor cuda:UUID"),
+        (install(root, "--device", "cuda:0"), 2, "neither cpu, cuda, nor cuda:UUID"),
         (install(root, "--capacity", "1GiB"), 2, "say --device"),
         (install(root, "--capacity", "0", "--device", "cpu"), 2, "at least 2 MiB"),
         (install(root, "--capacity", "x", "--device", "cpu"), 2, "at least 2 MiB"),

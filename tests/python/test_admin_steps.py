@@ -56,7 +56,7 @@ class FakeMachine:
 
     def install(self, *devices: str) -> None:
         wish = service.Wish(
-            program="/bin/ls", group="gpu", devices=devices, capacities={"cuda": "1GiB"}
+            program="/bin/ls", group="gpu", devices=devices, gpus=(), capacities={"cuda": "1GiB"}
         )
         service.install(wish, self.tree, self._hands(), has_systemd=True)
 

@@ -11,7 +11,6 @@ from gpushare._settings.config import Config, daemon_args
 from gpushare._settings.config_notes import config_notes
 from gpushare._settings.devices import is_device_name, label, parse_wish, socket_name
 from gpushare._torch import cuda
-from gpushare.errors import GpushareError
 
 
 def test_a_device_of_the_cpu_has_a_number_below_64():
@@ -43,12 +42,10 @@ def test_no_cuda_where_the_wish_is_a_cpus(wish: str, monkeypatch: pytest.MonkeyP
     assert not cuda.is_wanted(Config(device=wish))
 
 
-def test_any_of_several_cuda_devices_is_refused_in_words(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("count", [1, 2])
+def test_any_cuda_device_is_the_first_that_is_shown(count: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch.version, "cuda", "13.0")
-    monkeypatch.setattr(torch, "cuda", SimpleNamespace(device_count=lambda: 2))
-    with pytest.raises(GpushareError, match="Name one: GPUSHARE_DEVICE=cuda:NUMBER"):
-        cuda.is_wanted(Config(device="any"))
-    torch.cuda.device_count = lambda: 1
+    monkeypatch.setattr(torch, "cuda", SimpleNamespace(device_count=lambda: count))
     assert cuda.is_wanted(Config(device="any"))
     assert cuda.index(Config(device="any")) == 0
 

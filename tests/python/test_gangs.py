@@ -7,6 +7,7 @@ import pytest
 import torch.distributed as dist
 from torch.distributed import rpc
 
+from gpushare import _native
 from gpushare._coordinator import gangs
 from gpushare._settings.devices import CPU
 from gpushare.errors import GpushareError
@@ -118,7 +119,7 @@ def test_ranks_on_several_devices_of_one_coordinator_find_the_same_name(store, m
 
 def test_ranks_of_several_coordinators_get_no_turns(store, monkeypatch):
     gangs.options("", "cpu:0")
-    monkeypatch.setattr(gangs, "_coordinator_of", lambda device: f"/run/{device}")
+    monkeypatch.setattr(_native, "sockets", lambda: ["/run/another"])
     with pytest.raises(GpushareError, match="GPUSHARE_SOCKET can name one coordinator"):
         gangs.options("", "cpu:1")
 

@@ -124,15 +124,21 @@ Status choose_devices(const CommandLine& line, DaemonOptions& options) {
     return {StatusCode::kInvalidArgument,
             "--device and --devices: give one of them; --device is for a single device"};
   }
+  const bool is_kind_named = options.coordinator.device == wire::kAllCuda;
   if (is_one_named) options.devices.clear();
   const char* variable = std::getenv("GPUSHARE_DEVICES");
-  if (!is_one_named && !are_named && variable != nullptr && *variable != '\0') {
+  if ((!is_one_named || is_kind_named) && !are_named && variable != nullptr && *variable != '\0') {
     const Setting& setting = *find_option(kDevicesOption);
     if (!setting.apply(options, variable, Nanos{0})) {
       return bad_value("GPUSHARE_DEVICES", variable, setting);
     }
   }
   if (!options.devices.empty()) options.coordinator.device = options.devices.front().name;
+  if (is_kind_named && !wire::is_cuda(options.coordinator.device)) {
+    return {
+        StatusCode::kInvalidArgument,
+        "--device cuda: name the devices in GPUSHARE_DEVICES, like \"cuda:GPU-UUID=40GiB,...\""};
+  }
   return {};
 }
 
@@ -148,7 +154,7 @@ Status choose_socket(DaemonOptions& options) {
     }
     options.socket = variable;
   }
-  if (options.socket.empty()) options.socket = default_socket_path(options.coordinator.device);
+  if (options.socket.empty()) options.socket = default_socket_path(name_for_socket(options));
   return {};
 }
 
@@ -163,9 +169,15 @@ Bytes drivers_part_of(Bytes device_memory) {
 // A CUDA device's capacity is all of its memory, less what drivers need; it must be known. A CPU's
 // is half of the machine's memory, and so is the host tier's budget.
 Status fill_in_sizes(DaemonOptions& options) {
-  // Several devices have said their sizes.
+  // Several devices have said their sizes. They are all of the memory where that is said too.
   const bool is_one = options.devices.empty();
-  if (!is_one) options.capacity = least_capacity(options.devices);
+  if (!is_one) {
+    for (DeviceOptions& device : options.devices)
+      if (device.capacity == Bytes{0}) device.capacity = options.capacity;
+    options.capacity = least_capacity(options.devices);
+    if (!options.reserve && options.device_memory > Bytes{0})
+      options.reserve = drivers_part_of(options.device_memory);
+  }
   if (options.capacity == Bytes{0} && wire::is_cuda(options.coordinator.device)) {
     options.capacity = options.device_memory;
     if (!options.reserve) options.reserve = drivers_part_of(options.device_memory);
@@ -231,6 +243,12 @@ Status check_arbiter(const CommandLine& line, DaemonOptions& options) {
 
 }  // namespace
 
+std::string_view name_for_socket(const DaemonOptions& options) {
+  const std::string& first = options.coordinator.device;
+  return options.devices.size() > 1 && wire::is_cuda(first) ? wire::kAllCuda
+                                                            : std::string_view(first);
+}
+
 std::uint32_t default_pack_lanes(const DaemonOptions& options) {
   if (wire::is_cuda(options.coordinator.device)) return sched::kFewLanes;
   return std::clamp(std::thread::hardware_concurrency(), 2U, sched::kMaxLanes);
@@ -272,6 +290,7 @@ Result<ParsedCommandLine> parse_command_line(const std::vector<std::string>& arg
   }
   DaemonOptions& options = parsed.options;
   if (Status status = apply_given(line, true, options); !status.ok()) return fail(status);
+  if (!options.devices.empty()) options.coordinator.device = options.devices.front().name;
   if (Status status = read_files(line, options); !status.ok()) return fail(status);
   if (Status status = choose_devices(line, options); !status.ok()) return fail(status);
   if (Status status = choose_socket(options); !status.ok()) return fail(status);

@@ -68,6 +68,8 @@ struct DaemonOptions {
 
 // The number of lanes under `pack` if num_lanes is 0: one for each core, or a few on CUDA. `pack`
 // finds out which of them pay. Under all other policies there is one lane then.
+// After which device the socket is named.
+std::string_view name_for_socket(const DaemonOptions& options);
 std::uint32_t default_pack_lanes(const DaemonOptions& options);
 // Returns the options of gangs' rows, without devices. They are the same in a coordinator and in an
 // arbiter.

@@ -52,17 +52,20 @@ mode_t folder_mode(unsigned socket_mode) {
 }  // namespace
 
 std::string socket_name(std::string_view device) {
+  if (device == wire::kAllCuda) return fmt::format("{}.sock", device);
   if (!wire::is_cuda(device)) return "sock";
   return std::string(device.substr(wire::kCudaPrefix.size())) + ".sock";
 }
 
-// A socket named after a CUDA device has a log of the same name; all others share one name, beside
-// their socket.
+// A socket named after one or all CUDA devices has a log of the same name; all others share one
+// name, beside their socket.
 std::string log_path_of(const std::string& socket_path) {
   const std::string name = socket_path.substr(socket_path.rfind('/') + 1);
   const std::string_view stem = std::string_view(name).substr(0, name.rfind('.'));
-  const bool is_of_cuda = name.ends_with(".sock") &&
-                          wire::is_device_name(std::string(wire::kCudaPrefix) + std::string(stem));
+  const bool is_of_cuda =
+      name.ends_with(".sock") &&
+      (stem == wire::kAllCuda ||
+       wire::is_device_name(std::string(wire::kCudaPrefix) + std::string(stem)));
   return fmt::format("{}/{}.log", folder_of(socket_path), is_of_cuda ? stem : "coordinator");
 }
 

@@ -15,8 +15,9 @@
 
 namespace gpushare::daemon {
 
-// "sock" for cpu, "GPU-....sock" for a CUDA device: each has a coordinator of its own.
-// pre: wire::is_device_name.
+// "sock" for cpu, "GPU-....sock" for a CUDA device that has a coordinator of its own, and
+// "cuda.sock" for wire::kAllCuda, where one coordinator has several. pre: wire::is_device_name, or
+// that.
 std::string socket_name(std::string_view device);
 // $XDG_RUNTIME_DIR/gpushare/NAME if that variable names a folder of ours, else
 // /tmp/gpushare-UID/NAME; NAME is the device's socket_name.

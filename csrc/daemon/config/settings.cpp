@@ -138,7 +138,8 @@ template <typename Field>
 bool set_size_of(bool is_cuda, Options& options, Field& field, Text text, Bytes least) {
   Bytes size;
   if (!set_bytes(size, text, least)) return false;
-  if (wire::is_cuda(options.coordinator.device) == is_cuda) field = size;
+  const std::string& device = options.coordinator.device;
+  if ((wire::is_cuda(device) || device == wire::kAllCuda) == is_cuda) field = size;
   return true;
 }
 
@@ -170,15 +171,17 @@ constexpr std::array kSettings{
             [](Options& o, Text t, Nanos) {
               constexpr std::size_t kLongest = 50;
               return t.size() <= kLongest && is_socket_path(t) &&
-                     set_text(o.socket, t + "/" + socket_name(o.coordinator.device));
+                     set_text(o.socket, t + "/" + socket_name(name_for_socket(o)));
             }},
-    Setting{nullptr, kDeviceOption, wire::kDeviceNames, "the device to share", 0,
+    Setting{nullptr, kDeviceOption, wire::kDeviceNames,
+            "the device to share; cuda: the CUDA devices of GPUSHARE_DEVICES", 0,
             [](Options& o, Text t, Nanos) {
-              return wire::is_device_name(t) && set_text(o.coordinator.device, t);
+              return (wire::is_device_name(t) || t == wire::kAllCuda) &&
+                     set_text(o.coordinator.device, t);
             }},
     Setting{"coordinator.devices", kDevicesOption,
             "devices with their sizes, like \"cpu:0=2GiB,cpu:1=2GiB\": each at least 2 MiB, none "
-            "twice, 64 at most",
+            "twice, 64 at most; CUDA devices alone may leave the sizes out",
             "several devices to share; jobs that name none are placed on one of them", 0,
             [](Options& o, Text t, Nanos) { return set_devices(o, t); }},
     Setting{nullptr, "--exclusive", "yes or no",
@@ -200,8 +203,9 @@ constexpr std::array kSettings{
               return set_size_of(true, o, o.capacity, t, kSmallestDevice);
             }},
     Setting{nullptr, "--device-memory", kSize,
-            "all of a cuda device's memory, which is the capacity where none is set", 0,
-            [](Options& o, Text t, Nanos) { return set_bytes(o.device_memory, t, Bytes{1}); }},
+            "all of a cuda device's memory, which is the capacity where none is set; of several "
+            "devices that of the largest, whose sizes are all of their memory then",
+            0, [](Options& o, Text t, Nanos) { return set_bytes(o.device_memory, t, Bytes{1}); }},
     Setting{nullptr, "--reserve", kReserve,
             "of the capacity, kept from jobs (default: none; of all of a cuda device's memory what "
             "drivers and libraries take beside jobs, 1.5 GiB of most devices)",

@@ -41,6 +41,7 @@
 #include "csrc/daemon/config/paths.h"
 #include "csrc/ipc/abstract_sockets.h"
 #include "csrc/ipc/peer_trust.h"
+#include "csrc/wire/device_name.h"
 
 namespace gpushare::daemon {
 namespace {
@@ -110,9 +111,10 @@ std::optional<OtherCoordinator> check_claim(const Claim& claim,
   const bool is_own = claim.uid == ::geteuid();
   if (is_own && !has_open(process, claim.inode)) return std::nullopt;
   // The name is compared first: no path is looked at only because a stranger has named it.
-  const bool is_of_service =
-      !is_own && std::filesystem::path(claim.socket).filename() == socket_name(device) &&
-      ipc::is_of_service(claim.socket, claim.uid);
+  const auto name = std::filesystem::path(claim.socket).filename();
+  const bool is_named_so =
+      name == socket_name(device) || (wire::is_cuda(device) && name == socket_name(wire::kAllCuda));
+  const bool is_of_service = !is_own && is_named_so && ipc::is_of_service(claim.socket, claim.uid);
   if (is_own || is_of_service) return OtherCoordinator{claim.pid, claim.socket, std::nullopt};
   return OtherCoordinator{claim.pid, "", claim.uid};
 }

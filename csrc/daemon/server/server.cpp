@@ -52,13 +52,6 @@ std::uint64_t fresh_epoch() {
   return ((now ^ (pid << 30)) & ((1ULL << 53) - 1)) | 1;
 }
 
-std::vector<std::string> device_names(const DaemonOptions& options) {
-  std::vector<std::string> names;
-  for (const DeviceOptions& device : options.devices)
-    names.push_back(device.name);
-  return names;
-}
-
 // The policy that somebody has set by hand at the coordinator before, if this version still has it.
 std::string known_policy(const std::string& name) {
   const std::vector<std::string> names = sched::policy_names();
@@ -106,14 +99,13 @@ Server::Impl::Impl(const DaemonOptions& options, UniqueFd& lock, ipc::EventLoop&
                      [this]() -> const sched::Profiles& {
                        return machines_.front().conductor->coordinator().profiles();
                      }),
-      surroundings_(device_names(options_)),
       gang_timer_(loop.make_timer([this] { settle_gangs(); })),
       visitor_timer_(loop.make_timer([this] { look_after_visitors(); })),
       linger_timer_(loop.make_timer([this] {
         if (jobs_.empty()) shut_down("no job for long enough");
       })) {
   for (const DeviceOptions& device : options_.devices)
-    machines_.push_back({.name = device.name});
+    machines_.push_back({.name = device.name, .capacity = device.capacity});
 }
 
 // The start, in the order that the top of this file gives.
@@ -155,7 +147,7 @@ Status Server::Impl::begin() {
   GS_RETURN_IF_ERROR(listener_.open());
   if (options_.linger) linger_timer_.set_at(started_ + std::max(*options_.linger, kFirstLinger));
   const Bytes reserve = options_.reserve.value_or(Bytes{0});
-  for (const DeviceOptions& device : options_.devices) {
+  for (const DeviceMachine& device : machines_) {
     log::info("serves {}: device {}, {} for jobs, {} kept from them, policy {}, epoch {}",
               options_.socket, device.name, to_string(device.capacity - reserve),
               to_string(reserve), policy_.empty() ? options_.coordinator.policy : policy_, epoch_);

@@ -2,9 +2,10 @@
 // sessions' limits (Visitors), the jobs of the coordinator before, the profiles' file, the looks at
 // suspended processes and at the surroundings. What is left here joins them.
 //
-// Its parts are server.cpp (life), server_devices.cpp (devices), server_gangs.cpp (gangs on several
-// of them), server_sessions.cpp (connections), server_messages.cpp (their messages),
-// server_jobs.cpp (processes) and server_accounts.cpp (what is kept of them).
+// Its parts are server.cpp (life), server_devices.cpp (devices), server_placement.cpp (which of
+// them a job gets), server_gangs.cpp (gangs on several of them), server_sessions.cpp (connections),
+// server_messages.cpp (their messages), server_jobs.cpp (processes) and server_accounts.cpp (what
+// is kept of them).
 #pragma once
 
 #include <cstdint>
@@ -28,9 +29,11 @@
 #include "csrc/daemon/machine/descriptor_shares.h"
 #include "csrc/daemon/server/expected_jobs.h"
 #include "csrc/daemon/server/listener.h"
+#include "csrc/daemon/server/promised_places.h"
 #include "csrc/daemon/server/server.h"
 #include "csrc/daemon/server/surroundings.h"
 #include "csrc/daemon/server/visitors.h"
+#include "csrc/host/device_placement.h"
 #include "csrc/host/gang_rows.h"
 #include "csrc/ipc/event_loop.h"
 #include "csrc/sched/coordinator.h"
@@ -41,6 +44,7 @@ namespace gpushare::daemon {
 // One device of the coordinator.
 struct DeviceMachine {
   std::string name;
+  Bytes capacity;  // with what is kept from jobs
   UniqueFd claim = {};
   std::unique_ptr<Conductor> conductor = nullptr;
 };
@@ -64,14 +68,19 @@ class Server::Impl {
 
   // server_devices.cpp
   Status claim();
+  Status claim_one(DeviceMachine& machine) const;
   Status begin_machines(const std::vector<std::int32_t>& expected);
   Conductor& conductor_of(JobId id);
-  [[nodiscard]] bool is_meant(const std::string& wish, const DeviceMachine& machine) const;
-  DeviceMachine* place(const std::string& wish, Bytes resident);
   void expect_no_more(std::int32_t pid, const Conductor* but);
   void share_profiles(const Conductor& of);
   [[nodiscard]] sched::Snapshot snapshot(Nanos now) const;
   [[nodiscard]] std::vector<sched::Decision> decisions() const;
+
+  // server_placement.cpp
+  [[nodiscard]] bool is_meant(const std::string& wish, const DeviceMachine& machine) const;
+  DeviceMachine* place(const std::string& wish, Bytes resident);
+  DeviceMachine* best_of(const std::vector<DeviceMachine*>& machines, const host::JobLoad& job);
+  void handle_place(Session& session, const wire::Place& wish);
 
   // server_gangs.cpp
   void begin_gangs();
@@ -120,6 +129,7 @@ class Server::Impl {
   void on_hello(Session& session, wire::Hello hello);
   JobEntry* find_process(std::int32_t pid);
   DeviceMachine* machine_for(const wire::Hello& hello, const JobEntry* entry);
+  [[nodiscard]] std::string another_device_text(const std::string& device) const;
   Result<JobEntry*> add_process(std::int32_t pid, std::uint32_t uid, UniqueFd pidfd);
   [[nodiscard]] Status check_number(std::uint32_t uid) const;
   static Result<UniqueFd> open_peer(const Session& session);
@@ -153,6 +163,7 @@ class Server::Impl {
   ProfileStore profile_store_;
   std::optional<AccountWriter> accounts_;  // nothing: none are kept
   std::vector<DeviceMachine> machines_;    // at least one; after jobs_, which they use
+  PromisedPlaces promised_;
   // The arbiter gives rows to gangs if this coordinator has one. Otherwise gang_rows_ does if there
   // are several devices. With one device and no arbiter both are empty.
   std::optional<host::GangRows> gang_rows_;

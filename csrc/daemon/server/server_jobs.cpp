@@ -43,30 +43,6 @@ bool is_gone(int pidfd) {
   return ::poll(&entry, 1, 0) > 0;
 }
 
-// The refusal for a job of another device: what the job wants, what is here, and how to get the
-// other.
-std::string another_device_text(const DaemonOptions& options, const std::string& device) {
-  if (!wire::is_device_name(device)) {
-    return fmt::format("no device is called \"{}\"; a name is {}",
-                       wire::codec::to_printable(device), wire::kDeviceNames);
-  }
-  if (options.devices.size() > 1 || !wire::is_cuda(device)) {
-    std::string names;
-    for (const DeviceOptions& other : options.devices)
-      names += (names.empty() ? "" : ", ") + other.name;
-    return fmt::format(
-        "this job wants device {}, and the coordinator at {} has {}: set GPUSHARE_DEVICE to one it "
-        "has, or start it with {}=SIZE in GPUSHARE_DEVICES",
-        device, options.socket, names, device);
-  }
-  const std::string socket = fmt::format("{}/{}", folder_of(options.socket), socket_name(device));
-  return fmt::format(
-      "this job wants device {}, and the coordinator at {} has {}: use GPUSHARE_SOCKET={}, or "
-      "leave it unset; a job starts a coordinator there, as does: gpushared --device {} --capacity "
-      "SIZE --socket {}",
-      device, options.socket, options.coordinator.device, socket, device, socket);
-}
-
 }  // namespace
 
 // The entry of this process, if it has one. A process of the same number that has ended is taken
@@ -136,6 +112,30 @@ DeviceMachine* Server::Impl::machine_for(const wire::Hello& hello, const JobEntr
   return is_meant(wish, *own) ? &*own : nullptr;
 }
 
+// The refusal for a job of another device: what the job wants, what is here, and how to get the
+// other.
+std::string Server::Impl::another_device_text(const std::string& device) const {
+  if (!wire::is_device_name(device)) {
+    return fmt::format("no device is called \"{}\"; a name is {}",
+                       wire::codec::to_printable(device), wire::kDeviceNames);
+  }
+  if (machines_.size() > 1 || !wire::is_cuda(device)) {
+    std::string names;
+    for (const DeviceMachine& machine : machines_)
+      names += (names.empty() ? "" : ", ") + machine.name;
+    return fmt::format(
+        "this job wants device {}, and the coordinator at {} has {}: set GPUSHARE_DEVICE to one it "
+        "has, or start it with {}=SIZE in GPUSHARE_DEVICES",
+        device, options_.socket, names, device);
+  }
+  const std::string socket = fmt::format("{}/{}", folder_of(options_.socket), socket_name(device));
+  return fmt::format(
+      "this job wants device {}, and the coordinator at {} has {}: use GPUSHARE_SOCKET={}, or "
+      "leave it unset; a job starts a coordinator there, as does: gpushared --device {} --capacity "
+      "SIZE --socket {}",
+      device, options_.socket, machines_.front().name, socket, device, socket);
+}
+
 // A new job. From here on the pidfd tells when the process is gone.
 Result<JobEntry*> Server::Impl::add_process(std::int32_t pid, std::uint32_t uid, UniqueFd pidfd) {
   if (Status status = check_number(uid); !status.ok()) return fail(status);
@@ -181,7 +181,7 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
   }
   DeviceMachine* const machine = machine_for(hello, entry);
   if (machine == nullptr) {
-    refuse(session, another_device_text(options_, hello.of.device));
+    refuse(session, another_device_text(hello.of.device));
     return;
   }
   if (entry == nullptr) {
@@ -218,6 +218,7 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
     entry->paused_by = known->paused_by;
     expect_no_more(pid, entry->conductor);
   }
+  promised_.end(pid);
   note_hello_of_rank(*entry, hello);
   write_state();
   log::info("{} says hello: uid {}, version {}, {}", session.name(), hello.uid, hello.version,

@@ -1,7 +1,7 @@
 // What a message does.
 //
-// It is handled in this order. Hello makes a job. Questions (StatusRequest, Set, SetPolicy) are
-// answered, on connections of their own, and a Stop ends the coordinator. Everything else is a
+// It is handled in this order. Hello makes a job. Questions (StatusRequest, Set, SetPolicy, Place)
+// are answered, on connections of their own, and a Stop ends the coordinator. Everything else is a
 // job's: the page is looked at first, since it is faster than the socket, and then the state
 // machine gets the message.
 //
@@ -52,13 +52,16 @@ bool Server::Impl::handle_question(Session& session, const wire::JobMessage& mes
   const auto* status = std::get_if<wire::StatusRequest>(&message);
   const auto* set = std::get_if<wire::Set>(&message);
   const auto* policy = std::get_if<wire::SetPolicy>(&message);
-  if (status == nullptr && set == nullptr && policy == nullptr) return false;
+  const auto* place = std::get_if<wire::Place>(&message);
+  if (status == nullptr && set == nullptr && policy == nullptr && place == nullptr) return false;
   if (session.job().value != 0) {
     refuse(session, "a question about jobs needs a connection of its own");
   } else if (status != nullptr) {
     handle_status(session, *status);
   } else if (set != nullptr) {
     handle_set(session, *set);
+  } else if (place != nullptr) {
+    handle_place(session, *place);
   } else {
     handle_policy(session, policy->policy);
   }

@@ -20,7 +20,7 @@ namespace gpushare::daemon {
 
 class Surroundings {
  public:
-  explicit Surroundings(std::vector<std::string> devices);
+  explicit Surroundings(std::vector<std::string> devices = {});
 
   // Whether what was found last is older than `most_age`, or nothing was looked for yet.
   [[nodiscard]] bool is_older_than(Nanos most_age, Nanos now) const;
@@ -32,7 +32,7 @@ class Surroundings {
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  const std::vector<std::string> devices_;
+  std::vector<std::string> devices_;
   Neighbours neighbours_;
   std::vector<std::string> warnings_;
   std::optional<Nanos> looked_at_;

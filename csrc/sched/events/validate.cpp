@@ -268,7 +268,7 @@ inline constexpr bool kIsFromSocket = kIsOneOf<M,
                                                wire::Explain>;
 template <typename M>
 inline constexpr bool kIsForDaemon =
-    kIsOneOf<M, wire::StatusRequest, wire::Stop, wire::Set, wire::SetPolicy>;
+    kIsOneOf<M, wire::StatusRequest, wire::Stop, wire::Set, wire::SetPolicy, wire::Place>;
 
 }  // namespace
 

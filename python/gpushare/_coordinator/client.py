@@ -32,6 +32,10 @@ class RefusedError(GpushareError):
     """The coordinator answered that it will not do this."""
 
 
+class BarredError(CoordinatorUnreachable):
+    """One is there, and this user may not ask it."""
+
+
 class CoordinatorClient:
     """Asks the first coordinator that answers on one of the given sockets."""
 
@@ -105,6 +109,21 @@ class CoordinatorClient:
         """
         return self._request({"type": "set_policy", "policy": name})
 
+    def place(self, devices: Sequence[str]) -> str:
+        """Asks on which CUDA device this process is to be, before it starts CUDA.
+
+        Args:
+            devices: Those that it sees, by their names.
+
+        Returns:
+            One of them. Until this process is a job, or has ended, others count it there.
+
+        Raises:
+            RefusedError: The coordinator has none of them, or is of an older version.
+        """
+        message = {"type": "place", "devices": ",".join(devices)}
+        return str(self._ask(message, "placed")["device"])
+
     def connect(self) -> tuple[socket.socket, str]:
         """Connects to the first socket that answers.
 
@@ -126,7 +145,8 @@ class CoordinatorClient:
         cure = "The first job starts one, or: gpushare coordinator start"
         if is_barred:
             cure = "Ask its administrator for access"
-        raise CoordinatorUnreachable(
+        kind = BarredError if is_barred else CoordinatorUnreachable
+        raise kind(
             "no coordinator answers. Tried: "
             + "; ".join(tried or ["nothing, no socket is configured"])
             + f". {cure}"
@@ -155,11 +175,23 @@ class CoordinatorClient:
             yield connection, path
 
     def _request(self, message: dict[str, Any]) -> dict[str, Any]:
+        answer, path = self._exchange(message)
+        return _read_report(answer, path)
+
+    def _ask(self, message: dict[str, Any], kind: str) -> dict[str, Any]:
+        """Returns the answer to a question whose answer is no report, but of this kind."""
+        answer, path = self._exchange(message)
+        try:
+            return _read_message(answer, path, kind)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise _no_coordinator(path, error) from error
+
+    def _exchange(self, message: dict[str, Any]) -> tuple[bytes, str]:
         with self._connection() as (connection, path):
             try:
                 connection.send(encode_message(message))
                 # One byte more than allowed, so that a longer answer is seen as such.
-                answer = connection.recv(MAX_MESSAGE_BYTES + 1)
+                return connection.recv(MAX_MESSAGE_BYTES + 1), path
             except TimeoutError as error:
                 raise CoordinatorUnreachable(
                     f"the coordinator at {path} took the question and did not answer within "
@@ -170,7 +202,6 @@ class CoordinatorClient:
                 raise CoordinatorUnreachable(
                     f"the coordinator at {path} hung up: {error.strerror}"
                 ) from error
-        return _read_report(answer, path)
 
 
 def encode_message(message: dict[str, Any]) -> bytes:
@@ -210,27 +241,43 @@ def _group_hint(path: str) -> str:
 
 
 def _read_report(answer: bytes, path: str) -> dict[str, Any]:
+    try:
+        report = json.loads(_read_message(answer, path, "status_report")["report"])
+        _check_rows(report)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _no_coordinator(path, error) from error
+    return dict(report)
+
+
+def _read_message(answer: bytes, path: str, kind: str) -> dict[str, Any]:
+    """Returns a message of this kind.
+
+    Raises:
+        RefusedError: It is a refusal.
+        CoordinatorUnreachable: It is another, too long, or none.
+        ValueError, KeyError, TypeError: It is no message of a coordinator's.
+    """
     if not answer:
         raise CoordinatorUnreachable(f"the coordinator at {path} hung up without an answer")
     if len(answer) > MAX_MESSAGE_BYTES:
         raise CoordinatorUnreachable(
             f"the coordinator at {path} sent more than {MAX_MESSAGE_BYTES} bytes in one message"
         )
-    try:
-        message = json.loads(answer)
-        kind = message["type"]
-        if kind == "refused":
-            raise RefusedError(with_user_names(str(message["reason"])))
-        if kind != "status_report":
-            raise CoordinatorUnreachable(f"{path} answered {kind!r} instead of a status report")
-        report = json.loads(message["report"])
-        _check_rows(report)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CoordinatorUnreachable(
-            f"what listens at {path} is no coordinator of protocol {PROTOCOL_VERSION}, by its "
-            f"answer: {describe_fault(error)}"
-        ) from error
-    return dict(report)
+    message = json.loads(answer)
+    found = message["type"]
+    if found == "refused":
+        raise RefusedError(with_user_names(str(message["reason"])))
+    if found != kind:
+        wanted = kind.replace("_", " ")
+        raise CoordinatorUnreachable(f"{path} answered {found!r} instead of a {wanted}")
+    return dict(message)
+
+
+def _no_coordinator(path: str, error: Exception) -> CoordinatorUnreachable:
+    return CoordinatorUnreachable(
+        f"what listens at {path} is no coordinator of protocol {PROTOCOL_VERSION}, by its "
+        f"answer: {describe_fault(error)}"
+    )
 
 
 def _check_rows(report: Any) -> None:

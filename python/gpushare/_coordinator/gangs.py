@@ -16,7 +16,7 @@ import sys
 from typing import Any
 
 from gpushare import _native
-from gpushare._settings.config import socket_paths
+from gpushare._settings.config import is_of_one_device
 from gpushare._settings.devices import is_cpu
 from gpushare.errors import GpushareError
 
@@ -52,7 +52,7 @@ def options(name: str, device: str) -> dict[str, Any]:
 
     rank, ranks = dist.get_rank(), dist.get_world_size()
     arbiter = _arbiter()
-    place = f"{socket.gethostname()} {_coordinator_of(device)}"
+    place = " ".join([socket.gethostname(), *_native.sockets()])
     try:
         if arbiter:
             # A rank without it proposes its own place. So all have the arbiter, or are told.
@@ -131,17 +131,12 @@ def _agree(key: str, proposed: str) -> str:
     return str(store.compare_set(f"gpushare/{key}", "", proposed).decode())
 
 
-def _coordinator_of(device: str) -> str:
-    """Returns what is the same for processes that look for the same coordinator."""
-    return "|".join(socket_paths(_native.settings(), device))
-
-
 def _has_own_device(device: str) -> bool:
     """Whether the ranks have a coordinator each: the first that asks knows of no other's place."""
     on_this_host = os.environ.get("LOCAL_WORLD_SIZE", "")
     if on_this_host and on_this_host != os.environ.get("WORLD_SIZE", on_this_host):
         return True
-    if is_cpu(device) or _native.settings().socket:
+    if is_cpu(device) or not any(is_of_one_device(path) for path in _native.sockets()):
         return False
     import torch
 

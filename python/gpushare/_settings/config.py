@@ -9,12 +9,20 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gpushare._settings.config_files import files, read_table
-from gpushare._settings.devices import AUTO, CPU, is_cpu, socket_name
+from gpushare._settings.devices import (
+    AUTO,
+    CPU,
+    CUDA,
+    CUDA_PREFIX,
+    device_of_socket,
+    is_cpu,
+    socket_name,
+)
 from gpushare._settings.quantities import parse_bytes, parse_seconds
 from gpushare._settings.settings import SETTINGS, Setting
 from gpushare.errors import ConfigError
@@ -22,9 +30,12 @@ from gpushare.errors import ConfigError
 __all__ = [
     "Config",
     "daemon_args",
+    "daemon_args_of_gpus",
     "daemon_path",
+    "is_of_one_device",
     "load",
     "load_readable",
+    "own_socket_paths",
     "parse_bytes",
     "parse_seconds",
     "socket_folders",
@@ -179,12 +190,22 @@ def load_readable(env: Mapping[str, str] | None = None) -> tuple[Config, ConfigE
 def socket_paths(config: Config, device_name: str = CPU) -> list[str]:
     """Returns a device's sockets to try, in order; a coordinator is started at the last one.
 
-    Empty if the configuration says that no coordinator is to be used.
+    Empty if the configuration says that no coordinator is to be used. A CUDA device may have its
+    coordinator in common with others: that one's socket comes first, where there is one.
 
     Args:
         config: If it names a socket, that is the only one, whatever the device.
-        device_name: "cpu", or "cuda:" and a UUID.
+        device_name: "cpu", "cuda:" and a UUID, or "cuda" for the coordinator of several.
     """
+    own = own_socket_paths(config, device_name)
+    if config.socket or not device_name.startswith(CUDA_PREFIX):
+        return own
+    of_all = own_socket_paths(config, CUDA)
+    return [path for path in of_all if _is_there(path)] + own
+
+
+def own_socket_paths(config: Config, device_name: str) -> list[str]:
+    """Returns the same as ``socket_paths``, without the coordinators of several devices."""
     if config.socket == "none":
         return []
     if config.socket:
@@ -192,6 +213,11 @@ def socket_paths(config: Config, device_name: str = CPU) -> list[str]:
     systems, own = (f"{folder}/{socket_name(device_name)}" for folder in socket_folders())
     # The system's comes first where an administrator has set one up.
     return [*([systems] if _is_there(systems) else []), own]
+
+
+def is_of_one_device(socket_path: str) -> bool:
+    """Tells whether a socket has the name of one CUDA device, and so has its coordinator."""
+    return device_of_socket(os.path.basename(socket_path)) not in {"", CUDA}  # noqa: PTH119
 
 
 def _is_there(path: str) -> bool:
@@ -235,9 +261,35 @@ def daemon_args(config: Config, device_name: str = CPU, device_bytes: int = 0) -
     if not is_cpu(device_name):
         if device_bytes:
             arguments += ["--device-memory", str(device_bytes)]
-        if config.cuda_reserve_bytes is not None:
-            arguments += ["--reserve", str(config.cuda_reserve_bytes)]
-        config = replace(config, capacity_bytes=config.cuda_capacity_bytes)
+        return arguments + _args_of_cuda(config)
+    return arguments + _args_of_settings(config)
+
+
+def daemon_args_of_gpus(config: Config, gpus: Sequence[tuple[str, int]]) -> list[str]:
+    """Returns the same for a coordinator of several CUDA devices.
+
+    Args:
+        config: The settings. A capacity is that of each device.
+        gpus: Their names and their memory in bytes.
+    """
+    capacity = config.cuda_capacity_bytes
+    if capacity and config.cuda_reserve_bytes is None:
+        config = replace(config, cuda_reserve_bytes=0)  # a file's is of the capacity there
+    parts = [f"{name}={min(capacity or size, size)}" for name, size in gpus]
+    arguments = ["--devices", ",".join(parts)]
+    if not capacity:
+        arguments += ["--device-memory", str(max(size for _, size in gpus))]
+    return arguments + _args_of_cuda(replace(config, cuda_capacity_bytes=0))
+
+
+def _args_of_cuda(config: Config) -> list[str]:
+    reserve = config.cuda_reserve_bytes
+    arguments = [] if reserve is None else ["--reserve", str(reserve)]
+    return arguments + _args_of_settings(replace(config, capacity_bytes=config.cuda_capacity_bytes))
+
+
+def _args_of_settings(config: Config) -> list[str]:
+    arguments: list[str] = []
     for setting in SETTINGS:
         value = getattr(config, setting.field)
         if setting.option and value != Config.__dataclass_fields__[setting.field].default:

@@ -3,7 +3,8 @@
 A device's name is "cpu", or "cuda:" and the UUID that the driver gives a GPU ("GPU-...") or a part
 of one ("MIG-..."): see ``csrc/wire/device_name.h``. People may say "cuda" or "cuda:1" instead;
 which device that is, only a process that has torch knows. A coordinator may divide the CPU's memory
-into several devices, "cpu:0" and so on; it places a job that says "cpu" on one of them.
+into several devices, "cpu:0" and so on; it places a job that says "cpu" on one of them. "cuda"
+alone is also all CUDA devices of a machine, where one coordinator has them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ CUDA_PREFIX = f"{CUDA}:"
 AUTO = "auto"
 """A CUDA device where torch sees one, else the CPU."""
 ANY = "any"
-"""Any device of the coordinator, which chooses it; of a CPU so far."""
+"""Any device of the coordinator, which chooses it."""
 WISHES = "auto, any, cpu, cpu:NUMBER, cuda, cuda:NUMBER, or cuda:UUID as nvidia-smi -L says"
 
 _HEX = "[0-9a-f]"
@@ -37,6 +38,11 @@ def is_device_name(text: str) -> bool:
 def is_cpu(text: str) -> bool:
     """Tells whether this names the CPU, or one of the devices that it is divided into."""
     return _CPU_NAME.fullmatch(text) is not None
+
+
+def kind_of(device_name: str) -> str:
+    """Returns "cpu" or "cuda"."""
+    return CPU if is_cpu(device_name) else CUDA
 
 
 def parse_wish(value: Any) -> str:
@@ -58,12 +64,17 @@ def shown_wish(wish: str) -> str:
 
 
 def socket_name(device_name: str) -> str:
-    """Returns the file name of a device's socket, as ``csrc/daemon/config/paths.h`` makes it."""
+    """Returns the file name of a device's socket, as ``csrc/daemon/config/paths.h`` makes it.
+
+    "cuda" is for all CUDA devices that one coordinator has.
+    """
     return "sock" if is_cpu(device_name) else f"{device_name.removeprefix(CUDA_PREFIX)}.sock"
 
 
 def device_of_socket(name: str) -> str:
-    """Returns the CUDA device whose socket has this file name, or ""."""
+    """Returns the CUDA device whose socket has this file name, "cuda" for that of all, or ""."""
+    if name == socket_name(CUDA):
+        return CUDA
     device = CUDA_PREFIX + name.removesuffix(".sock")
     return device if name.endswith(".sock") and is_device_name(device) else ""
 

@@ -34,18 +34,12 @@ def is_wanted(config: Config) -> bool:
     """Tells whether this process shares a CUDA device; torch is loaded, and CUDA not started.
 
     Raises:
-        GpushareError: CUDA is asked for, and this torch has none; or any device is asked for, and
-            torch sees several of CUDA.
+        GpushareError: CUDA is asked for, and this torch has none.
     """
     import torch
 
     if is_cpu(config.device):
         return False
-    if config.device == ANY and torch.version.cuda is not None and torch.cuda.device_count() > 1:
-        raise GpushareError(
-            f"{shown_wish(ANY)}: torch sees {torch.cuda.device_count()} CUDA devices, and a job is "
-            "placed among devices of the CPU only. Name one: GPUSHARE_DEVICE=cuda:NUMBER"
-        )
     is_asked = config.device not in {AUTO, ANY}
     if torch.version.cuda is None:
         if is_asked:
@@ -60,7 +54,8 @@ def is_wanted(config: Config) -> bool:
 def index(config: Config) -> int:
     """Returns the number, in torch's order, of the device that this process shares.
 
-    The one that is named; else, of a program that torchrun started, its local rank's.
+    The one that is named; else, of a program that torchrun started, its local rank's; else the
+    first, which is the one that the coordinator has chosen where it was asked.
     """
     name = (
         "" if config.device in {AUTO, ANY} else config.device.removeprefix(CUDA).removeprefix(":")
@@ -100,6 +95,13 @@ def when_started(callback: Callable[[], None]) -> None:
     import torch
 
     torch.cuda._lazy_call(callback)  # type: ignore[no-untyped-call]
+
+
+def is_started() -> bool:
+    """Tells whether torch has initialised CUDA."""
+    import torch
+
+    return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
 def limit_sms(config: Config) -> None:

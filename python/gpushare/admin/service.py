@@ -15,7 +15,14 @@ from gpushare._settings.devices import CPU
 from gpushare.admin.files import RECORD_PATH, Record, Tree
 from gpushare.admin.program import check_program, check_python
 from gpushare.admin.settings_file import settings_text
-from gpushare.admin.unit import SERVICE_USER, UNIT_PATH, instance, unit_text
+from gpushare.admin.unit import (
+    GPUS_PATH,
+    SERVICE_USER,
+    UNIT_PATH,
+    gpus_text,
+    instance,
+    unit_text,
+)
 from gpushare.errors import GpushareError
 
 if TYPE_CHECKING:
@@ -43,7 +50,9 @@ class Wish:
     group: str
     """Whose members may use the coordinators."""
     devices: tuple[str, ...]
-    """A coordinator each."""
+    """A coordinator each; "cuda" is one for ``gpus``."""
+    gpus: tuple[str, ...]
+    """The devices of the coordinator of several."""
     capacities: dict[str, str]
     """The device memory to share, by kind of device, where it is said."""
 
@@ -102,6 +111,10 @@ def install(wish: Wish, tree: Tree, hands: Hands, *, has_systemd: bool) -> None:
         unit = unit_text(program=wish.program, group=wish.group)
         is_changed = hands.write(UNIT_PATH, unit, record)
         is_changed |= hands.write(SYSTEM_FILE, settings, record)
+        if wish.gpus:
+            is_changed |= hands.write(GPUS_PATH, gpus_text(wish.gpus), record)
+        elif GPUS_PATH in record.files:
+            hands.remove(GPUS_PATH, record)
         record.devices = [*wish.devices, *former]
     finally:  # what is there by now can be removed, even if a step failed
         hands.save(record)

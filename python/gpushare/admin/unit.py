@@ -1,11 +1,17 @@
-"""The systemd unit: one template, of which each device has an instance (``gpushared@cpu``)."""
+"""The systemd unit: one template, of which each coordinator is an instance (``gpushared@cpu``).
+
+The coordinator of several GPUs is ``gpushared@cuda``, and a file beside the unit names them.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from gpushare._accounts.folders import SYSTEM_FOLDER as ACCOUNTS_FOLDER
 from gpushare._settings.config import SYSTEM_FOLDER
 
 UNIT_PATH = "/etc/systemd/system/gpushared@.service"
+GPUS_PATH = "/etc/systemd/system/gpushared@cuda.service.d/devices.conf"
 SERVICE_USER = "gpushared"
 """Not the group's name: removing a user also removes the group that is called like him."""
 
@@ -38,7 +44,7 @@ SystemCallErrorNumber=EPERM"""
 
 _TEXT = """\
 # Written by `gpushare admin install`. To change something, use: systemctl edit gpushared@
-# An instance is a device: gpushared@cpu, gpushared@cuda:GPU-...
+# An instance is a device: gpushared@cpu, gpushared@cuda:GPU-... Several GPUs are gpushared@cuda.
 
 [Unit]
 Description=gpushare coordinator of %i
@@ -109,6 +115,14 @@ def unit_text(*, program: str, group: str) -> str:
         accounts=ACCOUNTS_FOLDER,
         state=ACCOUNTS_FOLDER.rpartition("/")[2],
         sandbox=_SANDBOX,
+    )
+
+
+def gpus_text(gpus: Sequence[str]) -> str:
+    """Returns the file that names the GPUs of ``gpushared@cuda``; their size is the settings'."""
+    return (
+        "# Written by `gpushare admin install`: the GPUs that one coordinator shares.\n"
+        f"[Service]\nEnvironment=GPUSHARE_DEVICES={','.join(gpus)}\n"
     )
 
 

@@ -14,7 +14,7 @@ from gpushare._settings.devices import CPU, CUDA, is_device_name
 from gpushare._settings.settings import SETTINGS
 from gpushare.admin import service
 from gpushare.admin.files import Tree
-from gpushare.admin.gpus import find_gpus
+from gpushare.admin.gpus import GpuError, find_gpus
 from gpushare.admin.hands import Hands, systemd_runs
 from gpushare.admin.program import default_program
 from gpushare.admin.unit import SERVICE_USER
@@ -40,7 +40,10 @@ def install(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
     group: Annotated[str, typer.Option(help="The group whose members may use the coordinators.")],
     device: Annotated[
         list[str] | None,
-        typer.Option(help="cpu or cuda:UUID; may be repeated. By default all GPUs, or the CPU."),
+        typer.Option(
+            help="cpu, cuda (all GPUs together) or cuda:UUID; may be repeated. By default "
+            "all GPUs, or the CPU."
+        ),
     ] = None,
     capacity: Annotated[
         str,
@@ -54,7 +57,7 @@ def install(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
     dry_run: Annotated[bool, _DRY] = False,
     root: Annotated[str, _ROOT] = "",
 ) -> None:
-    """Install a systemd service, a coordinator for each device, that a group may use."""
+    """Install the coordinator of all GPUs, or of the CPU, as a service that a group may use."""
     if _GROUP_NAME.fullmatch(group) is None:
         raise typer.BadParameter(f"{group!r} is no name of a group")
     if group == SERVICE_USER:
@@ -96,24 +99,30 @@ def uninstall(
 
 
 def _wish(group: str, devices: list[str], capacities: dict[str, str], daemon: str) -> service.Wish:
-    if not devices:
+    names: tuple[str, ...] = ()
+    if not devices or CUDA in devices:
         gpus = find_gpus()
-        devices = [gpu.device for gpu in gpus] or [CPU]
+        if CUDA in devices and not gpus:
+            raise GpuError("--device cuda: nvidia-smi finds no GPU. Say --device cuda:UUID")
+        if CUDA in devices or len(gpus) > 1:
+            names = tuple(gpu.device for gpu in gpus)
+        devices = devices or ([CUDA] if names else [gpu.device for gpu in gpus] or [CPU])
         if gpus and CUDA not in capacities:
             capacities = {CUDA: f"{min(gpu.memory_mib for gpu in gpus)}MiB"}
     return service.Wish(
         program=daemon or default_program(config.daemon_path()),
         group=group,
         devices=tuple(dict.fromkeys(devices)),
+        gpus=names,
         capacities=capacities,
     )
 
 
 def _check_capacity(devices: list[str], capacity: str) -> dict[str, str]:
     for device in devices:
-        if not is_device_name(device):
+        if device != CUDA and not is_device_name(device):
             raise typer.BadParameter(
-                f"--device {device!r}: neither cpu nor cuda:UUID as nvidia-smi -L says"
+                f"--device {device!r}: neither cpu, cuda, nor cuda:UUID as nvidia-smi -L says"
             )
     if not capacity:
         return {}

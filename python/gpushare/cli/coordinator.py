@@ -15,7 +15,8 @@ import typer
 from gpushare._coordinator.client import CoordinatorClient, RefusedError
 from gpushare._settings import config
 from gpushare._settings.config_notes import user_notes
-from gpushare._settings.devices import ANY, AUTO, CPU, device_of_socket, shown_wish
+from gpushare._settings.devices import ANY, AUTO, CPU, CUDA, device_of_socket, shown_wish
+from gpushare._settings.nvml import list_gpus
 from gpushare._settings.settings import POLICIES
 from gpushare.cli._options.settings import check_settings, to_environment
 from gpushare.cli._targets.completion import complete_policies
@@ -27,7 +28,7 @@ from gpushare.cli._targets.coordinators import (
 )
 from gpushare.cli.exit_code import ExitCode
 from gpushare.cli.units import format_bytes
-from gpushare.errors import CoordinatorUnreachable, GpushareError
+from gpushare.errors import ConfigError, CoordinatorUnreachable, GpushareError
 from gpushare.printable import printable
 
 LOG_NAME = "coordinator.log"
@@ -51,7 +52,8 @@ def add_to(app: typer.Typer) -> None:
 def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     socket: Annotated[str | None, typer.Option(help="Where to listen.")] = None,
     device: Annotated[
-        str | None, typer.Option(help="cpu, or cuda:UUID as nvidia-smi -L says.")
+        str | None,
+        typer.Option(help="cpu, cuda (all GPUs together), or cuda:UUID as nvidia-smi -L says."),
     ] = None,
     capacity: Annotated[str | None, typer.Option(help="Device memory for all jobs.")] = None,
     policy: Annotated[
@@ -110,17 +112,10 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     for note in user_notes(environment):
         print(f"gpushare: {note}", file=sys.stderr)
     shown = f"--device {device}" if device else shown_wish(settings.device)
-    is_open = settings.device in {AUTO, ANY}
-    name = CPU if is_open else named_device(settings.device, shown)
+    name, arguments = _device_to_share(settings, shown)
     path = _socket_to_listen_at(settings, name)
     _refuse_if_one_answers(path)
-    command = [
-        _daemon_program(),
-        "--daemonize",
-        "--socket",
-        path,
-        *config.daemon_args(settings, name),
-    ]
+    command = [_daemon_program(), "--daemonize", "--socket", path, *arguments]
     code = subprocess.run(command, check=False).returncode
     if code != 0:  # the daemon has said why
         raise typer.Exit(ExitCode.USAGE if code == ExitCode.USAGE else ExitCode.ERROR)
@@ -212,8 +207,27 @@ def _not_one_log(found: dict[str, Path], tried: list[Path]) -> str:
     return f"there is no log. Tried: {text}{journal if is_service_here else ''}"
 
 
+def _device_to_share(settings: config.Config, shown: str) -> tuple[str, list[str]]:
+    """Returns what the coordinator is to have, and the options that say so.
+
+    Raises:
+        ConfigError: It is a word that only a job understands, or there is no GPU.
+    """
+    if settings.device == CUDA:
+        gpus = [(gpu.device, gpu.memory_bytes) for gpu in list_gpus()]
+        if not gpus:
+            raise ConfigError(
+                f"{shown}: NVML, the driver's library, shows no GPU here, or one that is divided "
+                "(MIG). Say cuda:UUID as nvidia-smi -L does"
+            )
+        return CUDA, config.daemon_args_of_gpus(settings, gpus)
+    is_open = settings.device in {AUTO, ANY}
+    name = CPU if is_open else named_device(settings.device, shown)
+    return name, config.daemon_args(settings, name)
+
+
 def _socket_to_listen_at(settings: config.Config, device_name: str) -> str:
-    paths = config.socket_paths(settings, device_name)
+    paths = config.own_socket_paths(settings, device_name)
     if not paths:
         raise typer.BadParameter('the settings say socket = "none": no coordinator is to be used')
     return paths[-1]

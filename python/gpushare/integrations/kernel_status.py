@@ -6,7 +6,6 @@ from typing import Any
 
 from gpushare import _native
 from gpushare._coordinator.client import CoordinatorClient
-from gpushare._settings.config import load, socket_paths
 from gpushare.cli._targets.jobs import label
 from gpushare.cli.units import format_bytes
 from gpushare.errors import GpushareError
@@ -32,7 +31,7 @@ def describe(*, had_job: bool) -> str:
         reason = job.stats().unmanaged_reason or "it found no coordinator"
         return f"gpushare: this kernel is unmanaged: {reason}"
     try:
-        report = CoordinatorClient(socket_paths(load(), _native.device())).status()
+        report = CoordinatorClient(_native.sockets()).status()
     except GpushareError as error:
         return f"gpushare: {error}"
     for device in report["devices"]:

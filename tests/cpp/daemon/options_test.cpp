@@ -315,11 +315,28 @@ TEST_F(Options, AReserveInTheEnvironmentIsThatOfAGpu) {
 
 TEST_F(Options, AListOfDevicesIsTakenWholeOrNotAtAll) {
   for (const char* bad : {"", "cpu:0", "cpu:0=", "cpu:0=1MiB", "gpu=2GiB", "cpu:0=2GiB,cpu:0=2GiB",
-                          "cpu:0=2GiB,,cpu:1=2GiB", "cpu:64=2GiB", "cpu:0=-1"}) {
+                          "cpu:0=2GiB,,cpu:1=2GiB", "cpu:64=2GiB", "cpu:0=-1",
+                          "cpu=2GiB,cuda:GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"}) {
     EXPECT_THAT(error_of({"--devices", bad}), ::testing::StartsWith("--devices: bad value")) << bad;
   }
   EXPECT_THAT(error_of({"--devices", "cpu:0=2GiB", "--device", "cpu"}),
               ::testing::HasSubstr("give one of them"));
+}
+
+TEST_F(Options, SeveralGpusHaveOneSocketAndTheSizesOfTheirKind) {
+  const std::string other = std::string(kGpu).replace(9, 1, "f");
+  const std::string both = std::string(kGpu) + "," + other;
+  const DaemonOptions all = parsed(
+      {"--devices", std::string(kGpu) + "=80GiB," + other + "=40GiB", "--device-memory", "80GiB"});
+  EXPECT_THAT(all.socket, EndsWith("/cuda.sock"));
+  EXPECT_EQ(all.reserve, mib(80 * 1024 / 50 / 2 * 2)) << "what drivers need of the largest";
+  write("gpushare/config.toml", "[device.cuda]\ncapacity = \"60GiB\"\nreserve = \"1GiB\"\n");
+  EXPECT_THAT(error_of({"--device", "cuda"}), HasSubstr("name the devices in GPUSHARE_DEVICES"));
+  const Variables variables{{"GPUSHARE_DEVICES", both.c_str()}};
+  const DaemonOptions service = parsed({"--device", "cuda", "--socket-folder", "/run/gpushare"});
+  EXPECT_EQ(service.devices, (std::vector<DeviceOptions>{{kGpu, gib(60)}, {other, gib(60)}}));
+  EXPECT_EQ(service.reserve, gib(1));
+  EXPECT_EQ(service.socket, "/run/gpushare/cuda.sock");
 }
 
 TEST_F(Options, EachDeviceMayUseItsPartOfTheHostTier) {

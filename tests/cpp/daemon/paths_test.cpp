@@ -19,6 +19,8 @@ TEST(Paths, ADevicesCoordinatorHasASocketAndALog) {
   const std::string uuid = "MIG-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
   EXPECT_EQ(socket_name("cpu"), "sock");
   EXPECT_EQ(socket_name("cuda:" + uuid), uuid + ".sock");
+  EXPECT_EQ(socket_name("cuda"), "cuda.sock");
+  EXPECT_EQ(log_path_of("/run/gpushare/cuda.sock"), "/run/gpushare/cuda.log");
   EXPECT_EQ(log_path_of("/run/gpushare/sock"), "/run/gpushare/coordinator.log");
   EXPECT_EQ(log_path_of("/run/gpushare/" + uuid + ".sock"), "/run/gpushare/" + uuid + ".log");
   EXPECT_EQ(log_path_of("/run/gpushare/mine.sock"), "/run/gpushare/coordinator.log");

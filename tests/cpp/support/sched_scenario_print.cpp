@@ -59,6 +59,7 @@ std::string text_of(const wire::Changed& m) {
 std::string text_of(const wire::Explained& m) { return fmt::format("explained: {}", m.text); }
 std::string text_of(const wire::Refused& m) { return fmt::format("refused: {}", m.reason); }
 std::string text_of(const wire::StatusReport& /*m*/) { return "status report"; }
+std::string text_of(const wire::Placed& m) { return "placed on " + m.device; }
 
 std::string text_of(const PageAction& action) {
   if (action.kind == PageAction::Kind::kAsk) {

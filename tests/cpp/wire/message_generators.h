@@ -144,7 +144,7 @@ inline Released draw_released() {
 }
 
 // One of each alternative that a socket may carry: `kind` from 0 on.
-inline constexpr int kJobKinds = 12;
+inline constexpr int kJobKinds = 13;
 inline JobMessage draw_job_message(int kind) {
   switch (kind) {
     case 0: return draw_hello();
@@ -166,7 +166,8 @@ inline JobMessage draw_job_message(int kind) {
     case 8: return StatusRequest{draw_perhaps(JobId{draw_number()})};
     case 9: return Stop{*rc::gen::arbitrary<bool>()};
     case 10: return Set{JobId{draw_number()}, draw_changes()};
-    default: return SetPolicy{draw_string()};
+    case 11: return SetPolicy{draw_string()};
+    default: return Place{draw_string(kMaxTextBytes)};
   }
 }
 
@@ -182,7 +183,7 @@ inline Welcome draw_welcome() {
           .memory_wait = draw_nanos()};
 }
 
-inline constexpr int kCoordinatorKinds = 11;
+inline constexpr int kCoordinatorKinds = 12;
 inline CoordinatorMessage draw_coordinator_message(int kind) {
   switch (kind) {
     case 0: return draw_welcome();
@@ -197,7 +198,8 @@ inline CoordinatorMessage draw_coordinator_message(int kind) {
                      draw_up_to(std::numeric_limits<std::uint32_t>::max())};
     case 8: return Explained{draw_address(), draw_string(kMaxTextBytes)};
     case 9: return Refused{draw_string(kMaxTextBytes)};
-    default: return StatusReport{draw_string(4 * kMaxTextBytes)};
+    case 10: return StatusReport{draw_string(4 * kMaxTextBytes)};
+    default: return Placed{draw_string()};
   }
 }
 

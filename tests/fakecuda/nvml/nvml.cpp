@@ -76,6 +76,8 @@ Result copy_text(const char* from, char* to, unsigned size) {
 
 }  // namespace
 
+// torch calls the first one to get UUIDs.
+NVML_API Result nvmlInit() { return kSuccess; }
 NVML_API Result nvmlInit_v2() { return kSuccess; }
 NVML_API Result nvmlInitWithFlags(unsigned /*flags*/) { return kSuccess; }
 NVML_API Result nvmlShutdown() { return kSuccess; }
@@ -110,15 +112,7 @@ NVML_API Result nvmlDeviceGetHandleByPciBusId_v2(const char* id, Device* device)
 }
 
 NVML_API Result nvmlDeviceGetUUID(Device device, char* text, unsigned size) {
-  const auto bytes = fakecuda::uuid_of(number_of(device));
-  std::string uuid = "GPU";
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    constexpr std::string_view kHex = "0123456789abcdef";
-    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) uuid += '-';
-    uuid += kHex[bytes.at(i) / 16];
-    uuid += kHex[bytes.at(i) % 16];
-  }
-  return copy_text(uuid.c_str(), text, size);
+  return copy_text(fakecuda::uuid_text(number_of(device)).c_str(), text, size);
 }
 
 NVML_API Result nvmlDeviceGetHandleByUUID(const char* wanted, Device* device) {

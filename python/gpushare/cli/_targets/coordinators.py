@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from gpushare._coordinator.client import ANSWER_SECONDS, CoordinatorClient, RefusedError
 from gpushare._coordinator.faults import describe_fault
 from gpushare._settings import config
-from gpushare._settings.devices import CPU, CUDA, device_of_socket, is_cpu, is_device_name
+from gpushare._settings.devices import CPU, CUDA, device_of_socket, is_device_name, kind_of
 from gpushare.errors import ConfigError, CoordinatorUnreachable
 
 NO_SOCKETS = "no CUDA device is shared here. The first job on one starts its coordinator"
@@ -22,7 +22,8 @@ class DeviceSockets(NamedTuple):
     """Where the coordinator of one device may listen."""
 
     device: str
-    """Its name; "" for all devices of a coordinator, where the settings name its socket."""
+    """Its name; "cuda" for those of a coordinator of several, "" for all devices of a coordinator
+    whose socket the settings name."""
     paths: list[str]
     """In the order in which jobs try them."""
 
@@ -55,7 +56,7 @@ def find_sockets(settings: config.Config, device: str = "") -> list[DeviceSocket
         device_of_socket(name) for folder in config.socket_folders() for name in _files_in(folder)
     }
     names += sorted(found - {""})
-    return [DeviceSockets(name, config.socket_paths(settings, name)) for name in names]
+    return [DeviceSockets(name, config.own_socket_paths(settings, name)) for name in names]
 
 
 def find_whole(settings: config.Config, device: str) -> list[DeviceSockets]:
@@ -67,11 +68,12 @@ def find_whole(settings: config.Config, device: str) -> list[DeviceSockets]:
 
     Raises:
         ConfigError: It is no name that a command can know.
-        CoordinatorUnreachable: It is one of the CPU's numbered devices, and nobody answers.
+        CoordinatorUnreachable: It is one device, and nobody answers.
         RefusedError: It is one of several devices of a coordinator.
     """
     sockets = find_sockets(settings, device)
-    if device not in {"", CPU, CUDA} and (settings.socket or is_cpu(device)):
+    has_whole = any(not config.is_of_one_device(path) for each in sockets for path in each.paths)
+    if device not in {"", CPU, CUDA} and has_whole:
         whole = [each._replace(device="") for each in sockets]
         for answer in ask_each(whole):
             names = [row["device"] for row in answer.report["devices"]]
@@ -88,13 +90,13 @@ def of_device(report: dict[str, Any], device: str) -> dict[str, Any]:
 
     Args:
         report: What it says of all its devices.
-        device: A device's name; "cpu" for all devices of the CPU, "" for all.
+        device: A device's name; "cpu" or "cuda" for all devices of that kind, "" for all.
 
     Raises:
         CoordinatorUnreachable: The coordinator does not have that device.
     """
     names = [row["device"] for row in report.get("devices", [])]
-    kept = {name for name in names if name == device or (device == CPU and is_cpu(name))}
+    kept = {name for name in names if name == device or device == kind_of(name)}
     if not device or len(kept) == len(names):
         return report
     if not kept:

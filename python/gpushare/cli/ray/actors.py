@@ -64,7 +64,7 @@ def places(settings: config.Config) -> list[Place]:
         return [Place(device="", socket=settings.socket, options=[])]
     found = []
     for device, options in device_arguments([], find_gpus()).items():
-        paths = config.socket_paths(settings, device)
+        paths = config.own_socket_paths(settings, device)
         # A CPU's coordinator finds in the settings whether it has several devices.
         own = [] if device == CPU else options
         found.append(

@@ -1,0 +1,122 @@
+// On which of a host's CUDA devices processes are told to be, before they start CUDA.
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "csrc/daemon/server/promised_places.h"
+#include "csrc/wire/messages.h"
+
+#include "tests/cpp/support/daemon_job.h"
+#include "tests/cpp/support/daemon_process.h"
+
+namespace gpushare::daemon {
+namespace {
+
+using testing::DaemonProcess;
+using ::testing::HasSubstr;
+using testing::JobProcess;
+using testing::JobSide;
+using testing::StatusClient;
+using testing::TempFolder;
+
+// Each test has devices of its own, since two coordinators may not have one of them.
+std::string gpu(int number) {
+  return "cuda:GPU-00000000-0000-0000-0000-000" + std::to_string(10000000 + ::getpid() % 10000000) +
+         std::to_string(number);
+}
+
+std::string placed(const wire::CoordinatorMessage& answer) {
+  if (const auto* refused = std::get_if<wire::Refused>(&answer)) return refused->reason;
+  return std::get<wire::Placed>(answer).device;
+}
+
+class ServerPlacement : public ::testing::Test {
+ protected:
+  // Asks, says the answer, and says Hello there when it is told to.
+  [[nodiscard]] auto asks(const std::string& devices) const {
+    return [this, devices](JobSide& side) {
+      const std::string device = placed(StatusClient(socket()).ask(wire::Place{devices}));
+      side.tell(device);
+      side.wait_for("hello");
+      side.connect(socket());
+      side.tell(side.hello(Bytes{0}, Term{}, device).of.device);
+      side.wait_for("again");
+      side.tell(placed(StatusClient(socket()).ask(wire::Place{devices})));
+      side.wait_for("end");
+    };
+  }
+  [[nodiscard]] const std::string& socket() const { return daemon_.socket(); }
+
+  const std::string first_ = gpu(0);
+  const std::string second_ = gpu(1);
+  const std::string both_ = first_ + "," + second_;
+  TempFolder folder_;
+  DaemonProcess daemon_{folder_, {"--devices", first_ + "=32MiB," + second_ + "=32MiB"}};
+};
+
+TEST_F(ServerPlacement, ProcessesThatHaveOnlyAskedCountAsJobs) {
+  JobProcess one(asks(both_));
+  one.expect(first_);
+  JobProcess two(asks(both_));
+  two.expect(second_);
+  JobProcess three(asks(both_));
+  three.expect(first_);
+  two.kill();
+  JobProcess four(asks(both_));
+  four.expect(second_);
+}
+
+TEST_F(ServerPlacement, AJobCountsOnceAndStaysWhereItIs) {
+  JobProcess one(asks(both_));
+  one.expect(first_);
+  one.tell("hello");
+  one.expect(first_);
+  JobProcess two(asks(second_));  // though it is not the empty one for everybody
+  two.expect(second_);
+  JobProcess three(asks(both_));
+  three.expect(first_);
+  one.tell("again");
+  one.expect(first_);
+}
+
+TEST_F(ServerPlacement, DevicesThatAreNotHereAreRefused) {
+  EXPECT_THAT(placed(StatusClient(socket()).ask(wire::Place{gpu(7)})),
+              HasSubstr("has none of the devices " + gpu(7)));
+  EXPECT_THAT(placed(StatusClient(socket()).ask(wire::Place{"cpu,,"})),
+              HasSubstr("has none of the devices cpu,,"));
+}
+
+TEST_F(ServerPlacement, ACoordinatorOfSeveralLeavesOutWhatAnotherHas) {
+  const std::string third = gpu(2);
+  TempFolder other_folder;
+  const DaemonProcess other(other_folder, {"--devices", second_ + "=32MiB," + third + "=32MiB"});
+  EXPECT_EQ(placed(StatusClient(other.socket()).ask(wire::Place{second_ + "," + third})), third);
+  const auto ended = testing::run_gpushared({"--socket", other_folder.path() + "/more", "--devices",
+                                             first_ + "=32MiB," + third + "=32MiB"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.error_text, HasSubstr("has this device (" + first_ + ")"));
+}
+
+TEST(PromisedPlaces, EndInTimeAndForTheOldestOfAUser) {
+  PromisedPlaces places;
+  const auto own = static_cast<std::int32_t>(::getpid());
+  places.promise(own, 7, "cuda:a", seconds(1));
+  EXPECT_EQ(places.num_on("cuda:a", seconds(2)), 1U);
+  places.promise(own, 7, "cuda:b", seconds(3));
+  EXPECT_EQ(places.num_on("cuda:a", seconds(4)), 0U) << "one a process";
+  EXPECT_EQ(places.num_on("cuda:b", seconds(4) + PromisedPlaces::kLongest), 0U);
+  places.promise(own, 7, "cuda:b", seconds(3));
+  places.end(own);
+  EXPECT_EQ(places.num_on("cuda:b", seconds(4)), 0U);
+  places.promise(-1, 7, "cuda:b", seconds(3));
+  EXPECT_EQ(places.num_on("cuda:b", seconds(4)), 0U) << "no such process";
+}
+
+}  // namespace
+}  // namespace gpushare::daemon
