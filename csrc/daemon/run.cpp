@@ -90,6 +90,14 @@ Status serve(const DaemonOptions& options, UniqueFd& lock, Launch& launch) {
   return {};
 }
 
+// One that has a device of ours and listens, or should listen, at our socket. It may have left out
+// some of the devices.
+std::optional<OtherCoordinator> find_other(const DaemonOptions& options) {
+  for (const DeviceOptions& device : options.devices)
+    if (auto other = find_of_socket(device.name, options.socket)) return other;
+  return std::nullopt;
+}
+
 // Another coordinator lives, but its socket or its folder has gone. Asks it by a signal to make the
 // socket again, and waits until it answers there. true: it serves there again; false: it has ended.
 Result<bool> bring_back(const OtherCoordinator& other, const DaemonOptions& options) {
@@ -99,7 +107,7 @@ Result<bool> bring_back(const OtherCoordinator& other, const DaemonOptions& opti
   if (!process) return fail(process.error());
   // The pidfd is open now, so the number can be no other process's any more. The claim is looked up
   // once more, to be sure that the pidfd is that of the coordinator.
-  if (find_of_socket(options.coordinator.device, options.socket) != other) return false;
+  if (find_other(options) != other) return false;
   if (const Status status = ask_to_restore(process->get()); !status.ok()) return fail(status);
   while (!ipc::connect_to(options.socket)) {
     const auto has_ended = ipc::wait_readable(process->get(), kLookForOther);
@@ -117,7 +125,7 @@ Result<bool> bring_back(const OtherCoordinator& other, const DaemonOptions& opti
 // The lock of the socket, or an invalid descriptor if another instance serves. In the background
 // that is success for whoever starts a coordinator; in the foreground it is an error.
 Result<UniqueFd> take_lock(const DaemonOptions& options) {
-  const auto other = find_of_socket(options.coordinator.device, options.socket);
+  const auto other = find_other(options);
   if (other && !ipc::connect_to(options.socket)) {
     const auto is_back = bring_back(*other, options);
     if (!is_back) return fail(is_back.error());

@@ -28,6 +28,7 @@
 #include "csrc/sched/events/change.h"
 #include "csrc/sched/events/handlers.h"
 #include "csrc/sched/events/validate.h"
+#include "csrc/sched/memory/host_tier.h"
 #include "csrc/sched/memory/lanes.h"
 #include "csrc/sched/memory/transfer.h"
 #include "csrc/sched/report/explain.h"
@@ -219,6 +220,12 @@ const Profiles& Coordinator::profiles() const { return impl_->table().profiles; 
 
 void Coordinator::set_unmanaged(std::vector<UnmanagedProcess> processes) {
   impl_->table().unmanaged = std::move(processes);
+}
+
+HostBytes Coordinator::host_used() const { return sched::host_used(impl_->table()); }
+
+void Coordinator::set_host_used_elsewhere(const HostBytes& bytes) {
+  impl_->table().host_used_elsewhere = bytes;
 }
 
 Snapshot Coordinator::snapshot(Nanos now) const { return make_snapshot(impl_->table(), now); }

@@ -79,6 +79,11 @@ class Coordinator {
   // For texts about memory; decides nothing.
   void set_unmanaged(std::vector<UnmanagedProcess> processes);
 
+  // The bytes of all jobs in the host tier, or on the way there.
+  [[nodiscard]] HostBytes host_used() const;
+  // What jobs of other devices have in the same host tier. Counts from the next step on.
+  void set_host_used_elsewhere(const HostBytes& bytes);
+
   [[nodiscard]] Snapshot snapshot(Nanos now) const;
   // The row of one job. Nothing: there is no such job.
   [[nodiscard]] std::optional<JobRow> row(JobId job, Nanos now) const;

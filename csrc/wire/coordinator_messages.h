@@ -119,8 +119,8 @@ struct StatusReport {
   bool operator==(const StatusReport&) const = default;
 };
 
-// The CUDA device that a process is to be on. Until its Hello comes, others are placed as if it
-// were there.
+// The CUDA device that a process is to be on; empty: none of those is here. Until its Hello comes,
+// others are placed as if it were there.
 struct Placed {
   static constexpr const char* kType = "placed";
   std::string device;

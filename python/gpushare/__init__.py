@@ -4,7 +4,8 @@
     gpushare.register(model)
 
 Importing this neither imports torch nor talks to anybody: gpushare's allocator is installed as soon
-as torch is loaded, and the coordinator is looked for when the first tensor needs memory.
+as torch is loaded, and the coordinator is looked for when the first tensor needs memory. Only with
+``GPUSHARE_DEVICE=any`` and several GPUs it is asked as soon as torch is loaded.
 """
 
 from __future__ import annotations

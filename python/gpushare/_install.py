@@ -1,7 +1,8 @@
 """Makes gpushare's allocator torch's.
 
 Installation needs torch, and happens right after torch is loaded, whoever comes first. It does not
-talk to the coordinator: that happens when the allocator backs its first memory.
+talk to the coordinator: that happens when the allocator backs its first memory. Only a process that
+leaves open which of several GPUs it uses asks before (placement.py).
 """
 
 from __future__ import annotations
@@ -99,7 +100,8 @@ def _install_wanted(config: Config) -> None:
         _install(config)
         return
     cuda.limit_sms(config)
-    placement.place()
+    if not _is_waiting:
+        placement.place()
     cuda.start()  # installs, if that was not refused, or CUDA had been started before
     if not is_installed():
         _install_cuda()
@@ -175,7 +177,7 @@ def _install(config: Config, name: str = CPU, number: int = -1, device_bytes: in
 def _coordinator_of(config: Config, name: str, device_bytes: int) -> tuple[list[str], list[str]]:
     """Returns the sockets to try, and the options of the coordinator to start at the last one."""
     paths = socket_paths(config, name) if name == CPU else host_sockets.find_sockets(config, name)
-    gpus = [] if name == CPU or not paths else host_sockets.several_gpus(paths[-1], name)
+    gpus = [] if name == CPU or not paths else host_sockets.several_gpus(config, paths[-1], name)
     if gpus:
         sizes = [(gpu.device, gpu.memory_bytes) for gpu in gpus]
         return paths, daemon_args_of_gpus(config, sizes)

@@ -1,4 +1,4 @@
-"""Programs that name no device, on a machine with several: the coordinator of all chooses."""
+"""Programs that leave open which device they use, on a machine with several."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _run_together(env: dict[str, str], folder: Path, count: int) -> list[dict[st
 def test_programs_that_start_at_once_are_spread(
     device: Callable[..., dict[str, str]], home: dict[str, str], tmp_path: Path
 ) -> None:
-    env = device(256 << 20, num_devices=3, GPUSHARE_REPORT="0") | home
+    env = device(256 << 20, num_devices=3, GPUSHARE_REPORT="0") | home | {"GPUSHARE_DEVICE": "any"}
     alone = _run(env, tmp_path, shared=False)
     shared = _run_together(env, tmp_path, 3)
     assert len({job["device"] for job in shared}) == 3
@@ -125,6 +125,8 @@ def test_who_names_a_device_or_sees_one_has_that(
         _run(env | {"GPUSHARE_DEVICE": f"cuda:{number}"}, tmp_path)["device"] for number in range(2)
     )
     assert first != second
+    assert _run(env, tmp_path)["device"] == first  # who says nothing
+    env |= {"GPUSHARE_DEVICE": "any"}
     seen = _run(env | {"CUDA_VISIBLE_DEVICES": "1"}, tmp_path)
     assert (seen["device"], seen["seen"]) == (second, [True, 1])
     ranks = [_run(env | {"LOCAL_RANK": str(rank)}, tmp_path)["device"] for rank in range(2)]
@@ -141,7 +143,7 @@ def test_a_device_that_has_a_coordinator_of_its_own_keeps_it(
     subprocess.run(stop, env=env, capture_output=True, check=True)
     start = gpushare_command("coordinator", "start", "--device", own, "--capacity", "128MiB")
     subprocess.run(start, env=fake.environment() | env, capture_output=True, check=True)
-    other = _run(env, tmp_path)
+    other = _run(env | {"GPUSHARE_DEVICE": "any"}, tmp_path)
     assert other["device"] != own
     again = _run(env | {"GPUSHARE_DEVICE": "cuda:0"}, tmp_path)
     assert (again["device"], again["managed"]) == (own, True)

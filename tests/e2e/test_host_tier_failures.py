@@ -36,7 +36,7 @@ def _wait_until_it_wants_a_lease(env: dict[str, str], job: JobProcess) -> None:
 def _wait_for_state(env: dict[str, str], job: JobProcess, states: set[str]) -> None:
     end = time.monotonic() + PATIENCE_SECONDS
     while True:
-        rows = status(env)["devices"][0]["jobs"]
+        rows = [row for device in status(env)["devices"] for row in device["jobs"]]
         if any(row["pid"] == job.pid and row["state"] in states for row in rows):
             return
         assert time.monotonic() < end, rows
@@ -176,3 +176,19 @@ def test_a_kill_amid_a_spill_harms_nobody_else(
         assert (outcome["error"], outcome["is_intact"]) == ("", True)
         assert victim.pid not in [row["pid"] for row in status(env)["devices"][0]["jobs"]]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_devices_of_one_coordinator_have_one_host_tier(coordinator: Coordinator) -> None:
+    where = {"devices": "cpu:0=128MiB,cpu:1=128MiB", "host_budget": "80MiB"}
+    env = coordinator(**SHORT_TURNS, memory_wait="1s", **where)
+    with ExitStack() as stack:
+        first, second, third, fourth = (
+            _start(stack, env | {"GPUSHARE_DEVICE": device}, 96)
+            for device in ("cpu:0", "cpu:0", "cpu:1", "cpu:1")
+        )
+        _ask_for_memory_of(env, first, second)
+        assert second.say() == {"iteration": 0}, "64 MiB were spilled, which is more than half"
+        _ask_for_memory_of(env, third, fourth)
+        outcome = fourth.say()
+        assert outcome["error"].startswith("OutOfMemoryError: ")
+        assert "jobs of other devices: " in outcome["error"]

@@ -98,6 +98,8 @@ ORDERS: dict[str, list[Step]] = {
     "a question on a job's connection": [HELLO, REGISTER, step("status_request", why=1)],
     "a change on a job's connection": [HELLO, REGISTER, step("set")],
     "a policy on a job's connection": [HELLO, REGISTER, step("set_policy")],
+    "a place on a job's connection": [HELLO, REGISTER, step("place")],
+    "places on nothing": [step("place", devices=text) for text in ("", ",", "cpu", ",," * 4000)],
     "a stop on a job's connection": [HELLO, REGISTER, step("stop")],
 }
 """Each is a connection of its own. Where it ends is up to the coordinator."""

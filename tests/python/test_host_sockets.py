@@ -6,6 +6,8 @@ The coordinators are real; the GPUs are only names, which is all that a coordina
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -27,6 +29,7 @@ A, B, C = (
     for place in range(3)
 )
 SETTINGS = Config(linger_seconds=60.0)
+_CHILDREN: list[subprocess.Popen[str]] = []
 
 
 @pytest.fixture
@@ -42,6 +45,8 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
                 CoordinatorClient([str(path)]).stop(force=True)
             except CoordinatorUnreachable:
                 continue
+    while _CHILDREN:
+        _CHILDREN.pop().communicate("")
 
 
 @pytest.fixture
@@ -74,18 +79,29 @@ def _own(folder: Path, gpu: Gpu) -> Path:
 def test_one_coordinator_of_all_gpus_is_started(folder: Path) -> None:
     paths = host_sockets.find_sockets(SETTINGS, A.device)
     assert paths == [f"{folder}/cuda.sock"]
-    assert host_sockets.several_gpus(paths[-1], A.device) == [A, B]
+    assert host_sockets.several_gpus(SETTINGS, paths[-1], A.device) == [A, B]
     _start(folder / "cuda.sock", A, B)
     assert host_sockets.find_sockets(SETTINGS, B.device) == paths
     assert host_sockets.find_sockets(replace(SETTINGS, socket="/x/s"), B.device) == ["/x/s"]
     assert host_sockets.find_sockets(replace(SETTINGS, socket="none"), B.device) == []
 
 
+@pytest.mark.usefixtures("gpus")
+def test_at_a_socket_of_ones_own_are_the_gpus_that_one_sees(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mine = replace(SETTINGS, socket="/x/mine")
+    assert host_sockets.several_gpus(mine, "/x/mine", A.device) == [A, B]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert host_sockets.several_gpus(mine, "/x/mine", B.device) == []
+    assert host_sockets.several_gpus(SETTINGS, "/x/cuda.sock", B.device) == [A, B]
+
+
 def test_a_device_that_it_lacks_has_its_own(folder: Path, gpus: Callable[..., None]) -> None:
     gpus(A, B, C)
     _start(folder / "cuda.sock", A, B)
     assert host_sockets.find_sockets(SETTINGS, C.device) == [str(_own(folder, C))]
-    assert host_sockets.several_gpus(str(_own(folder, C)), C.device) == []
+    assert host_sockets.several_gpus(SETTINGS, str(_own(folder, C)), C.device) == []
 
 
 def test_so_has_the_only_gpu_and_a_part_of_one(folder: Path, gpus: Callable[..., None]) -> None:
@@ -122,41 +138,40 @@ def test_a_service_of_single_devices_is_kept(folder: Path) -> None:
     assert host_sockets.find_sockets(SETTINGS, A.device) == [path, str(_own(folder, A))]
 
 
+ANY = replace(SETTINGS, device="any")
+
+
 @pytest.mark.usefixtures("gpus")
 @pytest.mark.parametrize(
-    ("settings", "env", "first"),
+    ("settings", "env", "is_placed"),
     [
-        (SETTINGS, {}, A),
-        (replace(SETTINGS, device="any"), {"CUDA_VISIBLE_DEVICES": "1,0"}, B),
-        (replace(SETTINGS, device="cuda"), {}, None),
-        (replace(SETTINGS, device=A.device), {}, None),
-        (replace(SETTINGS, socket="none"), {}, None),
-        (SETTINGS, {"LOCAL_RANK": "0"}, None),
-        (SETTINGS, {"SLURM_NTASKS": "2"}, None),
-        (SETTINGS, {"SLURM_NTASKS": "1"}, A),
-        (SETTINGS, {"CUDA_VISIBLE_DEVICES": "1"}, None),
+        (ANY, {}, True),
+        (ANY, {"CUDA_VISIBLE_DEVICES": "1,0"}, True),
+        (ANY, {"SLURM_NTASKS": "1"}, True),
+        (ANY, {"RANK": "0", "WORLD_SIZE": "1"}, True),
+        (ANY, {"CUDA_VISIBLE_DEVICES": "1"}, False),
+        (ANY, {"LOCAL_RANK": "0"}, False),
+        (ANY, {"SLURM_NTASKS": "2"}, False),
+        (SETTINGS, {}, False),
+        (replace(SETTINGS, device="cuda"), {}, False),
+        (replace(SETTINGS, device=A.device), {}, False),
+        (replace(ANY, socket="none"), {}, False),
     ],
 )
 def test_only_who_leaves_it_open_is_placed(
     settings: Config,
     env: dict[str, str],
-    first: Gpu | None,
+    is_placed: bool,
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, value in env.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(_native, "settings", lambda: settings)
-    before = os.environ.get("CUDA_VISIBLE_DEVICES")
     placement.place()
-    after = os.environ.get("CUDA_VISIBLE_DEVICES")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # so that it is as before after the test
-    assert (folder / "cuda.sock").exists() is (first is not None)
-    if first is None:
-        assert after == before
-    else:
-        other = B if first is A else A
-        assert after == f"{first.uuid},{other.uuid}"
+    # Where all are empty the first is chosen, so nothing has to change.
+    assert os.environ.get("CUDA_VISIBLE_DEVICES") == env.get("CUDA_VISIBLE_DEVICES")
+    assert (folder / "cuda.sock").exists() is is_placed
 
 
 def test_one_that_is_there_chooses_among_the_visible(
@@ -164,10 +179,30 @@ def test_one_that_is_there_chooses_among_the_visible(
 ) -> None:
     gpus(A, B, C)
     path = _start(folder / "mine", A, B, C)
-    monkeypatch.setattr(_native, "settings", lambda: replace(SETTINGS, socket=path))
+    monkeypatch.setattr(_native, "settings", lambda: replace(ANY, socket=path))
+    assert _places_of_children(path, A.device, C.device) == [A.device, C.device]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,1")
     placement.place()
-    assert os.environ["CUDA_VISIBLE_DEVICES"] == f"{C.uuid},{B.uuid}"
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "1,2"
+
+
+def _places_of_children(path: str, *devices: str) -> list[str]:
+    """Where processes are promised a place that live as long as this one."""
+    code = (
+        "import sys, time; from gpushare._coordinator.client import CoordinatorClient as C;"
+        "print(C([sys.argv[1]]).place([sys.argv[2]]), flush=True); sys.stdin.read()"
+    )
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, path, device],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for device in devices
+    ]
+    _CHILDREN.extend(started)
+    return [each.stdout.readline().strip() for each in started if each.stdout]
 
 
 @pytest.mark.parametrize(

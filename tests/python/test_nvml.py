@@ -54,14 +54,29 @@ def test_numbers_mean_nothing_where_models_differ(
     assert visible_gpus(env) == seen
 
 
-def test_the_first_takes_the_place_of_the_one_that_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    nvml.show_first(C, [A, B, C])
-    assert os.environ["CUDA_VISIBLE_DEVICES"] == f"{C.uuid},{B.uuid},{A.uuid}"
+@pytest.mark.parametrize(
+    ("variable", "place", "after"),
+    [
+        (None, 0, None),
+        (None, 2, "2,0,1"),
+        ("2,0", 1, "0,2"),
+        ("GPU-c,GPU-a,GPU-b", 1, "GPU-a,GPU-b,GPU-c"),
+        ("2,0", 0, "2,0"),
+    ],
+)
+def test_one_is_shown_first_in_the_words_that_were_there(
+    variable: str | None, place: int, after: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(nvml, "list_gpus", lambda: [A, B, C])
-    assert visible_gpus() == [C, B, A]
-    nvml.show_first(C, visible_gpus())
-    assert visible_gpus() == [C, B, A]
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
+    before = visible_gpus()
+    nvml.show_first(place)
+    found = os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+    assert found == after
+    monkeypatch.setattr(os, "environ", {} if found is None else {"CUDA_VISIBLE_DEVICES": found})
+    assert visible_gpus()[0] == before[place]
 
 
 def test_a_machine_without_the_library_has_none(monkeypatch: pytest.MonkeyPatch) -> None:

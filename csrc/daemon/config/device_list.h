@@ -13,7 +13,8 @@ namespace gpushare::daemon {
 // One device of a coordinator.
 struct DeviceOptions {
   std::string name;
-  Bytes capacity;  // with what is kept from jobs; 0: that of its kind
+  Bytes capacity;      // with what is kept from jobs; 0: that of its kind
+  Bytes reserve = {};  // so much of it; set once the options are parsed
   bool operator==(const DeviceOptions&) const = default;
 };
 

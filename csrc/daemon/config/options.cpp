@@ -126,9 +126,12 @@ Status choose_devices(const CommandLine& line, DaemonOptions& options) {
   }
   const bool is_kind_named = options.coordinator.device == wire::kAllCuda;
   if (is_one_named) options.devices.clear();
+  const Setting& setting = *find_option(kDevicesOption);
+  // A file that names some has replaced them.
+  if (are_named && !setting.apply(options, line.given.at(&setting), Nanos{0}))
+    return bad_value("--devices", line.given.at(&setting), setting);
   const char* variable = std::getenv("GPUSHARE_DEVICES");
   if ((!is_one_named || is_kind_named) && !are_named && variable != nullptr && *variable != '\0') {
-    const Setting& setting = *find_option(kDevicesOption);
     if (!setting.apply(options, variable, Nanos{0})) {
       return bad_value("GPUSHARE_DEVICES", variable, setting);
     }
@@ -166,42 +169,73 @@ Bytes drivers_part_of(Bytes device_memory) {
   return mib(2) * (part / mib(2));
 }
 
-// A CUDA device's capacity is all of its memory, less what drivers need; it must be known. A CPU's
-// is half of the machine's memory, and so is the host tier's budget.
-Status fill_in_sizes(DaemonOptions& options) {
-  // Several devices have said their sizes. They are all of the memory where that is said too.
-  const bool is_one = options.devices.empty();
-  if (!is_one) {
-    for (DeviceOptions& device : options.devices)
-      if (device.capacity == Bytes{0}) device.capacity = options.capacity;
-    options.capacity = least_capacity(options.devices);
-    if (!options.reserve && options.device_memory > Bytes{0})
-      options.reserve = drivers_part_of(options.device_memory);
-  }
-  if (options.capacity == Bytes{0} && wire::is_cuda(options.coordinator.device)) {
-    options.capacity = options.device_memory;
-    if (!options.reserve) options.reserve = drivers_part_of(options.device_memory);
-  }
-  if (!options.reserve) options.reserve = Bytes{0};
-  if (options.capacity == Bytes{0} && wire::is_cuda(options.coordinator.device)) {
-    return {StatusCode::kInvalidArgument,
-            fmt::format("--capacity: the memory of {} is not known here. Give it with --capacity, "
-                        "GPUSHARE_CAPACITY, or capacity under [device.cuda] in a file",
-                        options.coordinator.device)};
-  }
-  if (options.capacity == Bytes{0} || options.host_budget == Bytes{0}) {
-    const auto memory = machine_memory();
-    if (!memory) return memory.error();
-    const Bytes half = mib(*memory / mib(4) * 2);
-    if (options.capacity == Bytes{0}) options.capacity = half;
-    if (options.host_budget == Bytes{0}) options.host_budget = half;
-  }
-  if (is_one) options.devices = {{options.coordinator.device, options.capacity}};
-  if (options.capacity - *options.reserve >= mib(2)) return {};
+Status unknown_memory(const std::string& device) {
+  return {StatusCode::kInvalidArgument,
+          fmt::format("--capacity: the memory of {} is not known here. Give it with --capacity, "
+                      "GPUSHARE_CAPACITY, or capacity under [device.cuda] in a file",
+                      device)};
+}
+
+Status bad_reserve(Bytes reserve, Bytes capacity) {
   return {StatusCode::kInvalidArgument,
           fmt::format("--reserve: bad value \"{}\"; allowed: at least 2 MiB less than the capacity "
                       "of {}",
-                      to_string(*options.reserve), to_string(options.capacity))};
+                      to_string(reserve), to_string(capacity))};
+}
+
+// Several devices have said their sizes, or have that of their kind. They are all of the memory
+// where that is said too, and then drivers need a part of each. One that is too small for jobs, as
+// one that only drives a display, is left out.
+Status fill_in_devices(DaemonOptions& options) {
+  const Bytes of_kind = options.capacity;
+  Status status;
+  std::vector<DeviceOptions> large_enough;
+  for (DeviceOptions& device : options.devices) {
+    if (device.capacity == Bytes{0}) device.capacity = of_kind;
+    if (device.capacity == Bytes{0}) return unknown_memory(device.name);
+    const Bytes drivers =
+        options.device_memory > Bytes{0} ? drivers_part_of(device.capacity) : Bytes{0};
+    device.reserve = options.reserve.value_or(drivers);
+    if (device.capacity - device.reserve >= mib(2)) {
+      large_enough.push_back(device);
+      continue;
+    }
+    status = bad_reserve(device.reserve, device.capacity);
+    options.warnings.push_back(fmt::format("{} has {} and is left out: {} would be kept from jobs",
+                                           device.name, to_string(device.capacity),
+                                           to_string(device.reserve)));
+  }
+  if (large_enough.empty() || (!status.ok() && !wire::is_cuda(options.coordinator.device)))
+    return status;
+  options.devices = std::move(large_enough);
+  options.coordinator.device = options.devices.front().name;
+  options.capacity = least_capacity(options.devices);
+  return {};
+}
+
+// A CUDA device's capacity is all of its memory, less what drivers need; it must be known. A CPU's
+// is half of the machine's memory, and so is the host tier's budget.
+Status fill_in_sizes(DaemonOptions& options) {
+  const bool is_one = options.devices.empty();
+  const bool is_cuda = wire::is_cuda(options.coordinator.device);
+  if (is_one && is_cuda && options.capacity == Bytes{0}) {
+    if (options.device_memory == Bytes{0}) return unknown_memory(options.coordinator.device);
+    options.capacity = options.device_memory;
+    if (!options.reserve) options.reserve = drivers_part_of(options.device_memory);
+  }
+  const bool is_half_meant = is_one && options.capacity == Bytes{0};
+  if (is_half_meant || options.host_budget == Bytes{0}) {
+    const auto memory = machine_memory();
+    if (!memory) return memory.error();
+    const Bytes half = mib(*memory / mib(4) * 2);
+    if (is_half_meant) options.capacity = half;
+    if (options.host_budget == Bytes{0}) options.host_budget = half;
+  }
+  if (!is_one) return fill_in_devices(options);
+  if (!options.reserve) options.reserve = Bytes{0};
+  options.devices = {{options.coordinator.device, options.capacity, *options.reserve}};
+  if (options.capacity - *options.reserve >= mib(2)) return {};
+  return bad_reserve(*options.reserve, options.capacity);
 }
 
 // A part in RAM is part of the host budget, and means something only in front of a file.
@@ -264,15 +298,13 @@ host::RowOptions row_options(const DaemonOptions& options) {
 }
 
 // The host tier is given out in pieces, so the rest of a piece is left away. Without a folder for
-// files everything is RAM. The machines of several devices know nothing of each other, so each may
-// use an equal part.
+// files everything is RAM.
 HostBytes host_budgets(const DaemonOptions& options) {
-  const auto num_devices = static_cast<std::int64_t>(options.devices.size());
   const Bytes in_ram = options.coordinator.spill_dir.empty()
                            ? options.host_budget
                            : options.host_ram_budget.value_or(Bytes{0});
-  return {round_down(in_ram / num_devices, wire::kHostPieceBytes),
-          round_down((options.host_budget - in_ram) / num_devices, wire::kHostPieceBytes)};
+  return {round_down(in_ram, wire::kHostPieceBytes),
+          round_down(options.host_budget - in_ram, wire::kHostPieceBytes)};
 }
 
 const char* daemon_version() { return GS_VERSION; }

@@ -42,8 +42,7 @@ struct DaemonOptions {
   std::optional<Nanos> linger = seconds(10);  // nothing: never ends by itself
   std::uint32_t num_lanes = 0;                // jobs that may run at the same time; 0: see below
   bool lanes = true;                          // jobs of one user share what is free at boundaries
-  // RAM and file together, of which each device has an equal part. 0: half of this machine's
-  // memory.
+  // RAM and file together, of all devices. 0: half of this machine's memory.
   Bytes host_budget;
   // The part of host_budget that is in RAM, in front of the file. Nothing: all of it without a
   // file, and none with one.
@@ -74,7 +73,7 @@ std::uint32_t default_pack_lanes(const DaemonOptions& options);
 // Returns the options of gangs' rows, without devices. They are the same in a coordinator and in an
 // arbiter.
 host::RowOptions row_options(const DaemonOptions& options);
-// One device's part of the host tier, in whole pieces. pre: the sizes are filled in.
+// The host tier of all devices together, in whole pieces. pre: the sizes are filled in.
 HostBytes host_budgets(const DaemonOptions& options);
 
 struct ParsedCommandLine {

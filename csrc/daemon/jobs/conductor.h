@@ -58,6 +58,12 @@ class Conductor {
   bool look(JobEntry& entry);
   // Calls Coordinator::set_profiles().
   void set_profiles(sched::Profiles profiles) { coordinator_->set_profiles(std::move(profiles)); }
+  // Calls Coordinator::set_host_used_elsewhere().
+  void set_host_used_elsewhere(const HostBytes& bytes) {
+    coordinator_->set_host_used_elsewhere(bytes);
+  }
+  // Has the coordinator decide anew in a later turn of the loop.
+  void decide_soon() { timer_.set_at(Nanos{0}); }
   // For texts about memory.
   void set_unmanaged(std::vector<sched::UnmanagedProcess> processes) {
     coordinator_->set_unmanaged(std::move(processes));

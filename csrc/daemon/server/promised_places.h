@@ -3,8 +3,9 @@
 // Which problem it solves: several programs that are started at once ask before any of them has a
 // job. Each would be sent to the device that was empty when it asked.
 //
-// A promise ends when its process says Hello or is gone, and after two minutes in any case: a
-// program that only starts others may live for days and never use a device.
+// A promise ends when its process says Hello or is gone, or when a child of it asks: what asked
+// first was a launcher then. It ends after two minutes in any case: a program that only starts
+// others may live for days and never use a device.
 //
 // What it does not do: it keeps no device free. It only counts.
 #pragma once
@@ -28,8 +29,11 @@ class PromisedPlaces {
   void promise(std::int32_t pid, std::uint32_t user, std::string device, Nanos now);
   // Does nothing for a process without one.
   void end(std::int32_t pid);
-  // How many processes are to come there. Ends those promises first that are over.
+  // How many processes are to come there. Promises that are over have ended before.
   std::size_t num_on(const std::string& device, Nanos now);
+  // How many there are in all.
+  std::size_t num(Nanos now);
+  [[nodiscard]] bool empty() const { return promises_.empty(); }
 
  private:
   struct Promise {
@@ -38,9 +42,14 @@ class PromisedPlaces {
     std::uint32_t user = 0;
     std::string device;
     Nanos made_at;
+    Nanos looked_at;  // when its process was seen last
   };
 
-  static bool is_over(const Promise& promise, Nanos now);
+  // Looks at a process at most so often: a user may have many, and ask often.
+  static constexpr Nanos kLookEvery = millis(200);
+
+  static bool is_over(Promise& promise, Nanos now);
+  void forget_ended(Nanos now);
 
   std::vector<Promise> promises_;  // the oldest first
 };

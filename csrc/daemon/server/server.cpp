@@ -102,10 +102,14 @@ Server::Impl::Impl(const DaemonOptions& options, UniqueFd& lock, ipc::EventLoop&
       gang_timer_(loop.make_timer([this] { settle_gangs(); })),
       visitor_timer_(loop.make_timer([this] { look_after_visitors(); })),
       linger_timer_(loop.make_timer([this] {
-        if (jobs_.empty()) shut_down("no job for long enough");
+        if (!jobs_.empty()) return;
+        // Others would be told anew where to go, as if those had not been told.
+        if (promised_.num(monotonic_now()) > 0) return end_if_unused();
+        shut_down("no job for long enough");
       })) {
   for (const DeviceOptions& device : options_.devices)
-    machines_.push_back({.name = device.name, .capacity = device.capacity});
+    machines_.push_back(
+        {.name = device.name, .capacity = device.capacity, .reserve = device.reserve});
 }
 
 // The start, in the order that the top of this file gives.
@@ -146,11 +150,11 @@ Status Server::Impl::begin() {
   write_state();
   GS_RETURN_IF_ERROR(listener_.open());
   if (options_.linger) linger_timer_.set_at(started_ + std::max(*options_.linger, kFirstLinger));
-  const Bytes reserve = options_.reserve.value_or(Bytes{0});
   for (const DeviceMachine& device : machines_) {
     log::info("serves {}: device {}, {} for jobs, {} kept from them, policy {}, epoch {}",
-              options_.socket, device.name, to_string(device.capacity - reserve),
-              to_string(reserve), policy_.empty() ? options_.coordinator.policy : policy_, epoch_);
+              options_.socket, device.name, to_string(device.capacity - device.reserve),
+              to_string(device.reserve), policy_.empty() ? options_.coordinator.policy : policy_,
+              epoch_);
   }
   return {};
 }
@@ -171,7 +175,11 @@ void Server::Impl::write_state() {
 
 // The time begins anew with each last job. A Hello cancels it.
 void Server::Impl::end_if_unused() {
-  if (jobs_.empty() && options_.linger) linger_timer_.set_at(monotonic_now() + *options_.linger);
+  constexpr Nanos kAtLeast = seconds(1);  // it is asked again while somebody is promised a place
+  if (jobs_.empty() && options_.linger)
+    linger_timer_.set_at(monotonic_now() + (promised_.empty()
+                                                ? *options_.linger
+                                                : std::max(*options_.linger, kAtLeast)));
 }
 
 // Ends once, whatever the reasons. The profiles are saved and the socket is removed before the

@@ -38,7 +38,7 @@ sched::CoordinatorOptions coordinator_options(const DaemonOptions& options,
                                               const DeviceMachine& device) {
   sched::CoordinatorOptions result = options.coordinator;
   result.device = device.name;
-  result.reserve = options.reserve.value_or(Bytes{0});
+  result.reserve = device.reserve;
   result.capacity = device.capacity - result.reserve;
   result.host_budget = host_budgets(options);
   result.num_lanes = std::max(options.num_lanes, 1U);
@@ -110,8 +110,31 @@ Status Server::Impl::begin_machines(const std::vector<std::int32_t>& expected) {
                                                            if (entry->session == nullptr) return;
                                                            close_soon(entry->session->socket());
                                                          });
+    machines_[i].conductor->on_answer([this] { on_answer(); });
   }
   return {};
+}
+
+// After each decision of a machine.
+void Server::Impl::on_answer() {
+  if (machines_.size() > 1) share_host_tier();
+  if (has_rows() && are_there_gangs()) settle_gangs_soon();
+}
+
+// The machines draw on one budget, so each is told what the others use. Where that has become less,
+// the others may have jobs that wait for it.
+void Server::Impl::share_host_tier() {
+  HostBytes all;
+  for (const DeviceMachine& machine : machines_) {
+    if (machine.conductor == nullptr) return;  // the first answers come while they are made
+    all += machine.conductor->coordinator().host_used();
+  }
+  const bool is_less = all.total() < host_used_.total();
+  host_used_ = all;
+  for (const DeviceMachine& machine : machines_) {
+    machine.conductor->set_host_used_elsewhere(all - machine.conductor->coordinator().host_used());
+    if (is_less) machine.conductor->decide_soon();
+  }
 }
 
 // A job that nobody knows is the first machine's to refuse.

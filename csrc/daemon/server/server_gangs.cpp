@@ -73,13 +73,11 @@ void Server::Impl::begin_gangs() {
       options.devices.push_back(machine.name);
     gang_rows_.emplace(std::move(options));
   }
-  if (!has_rows()) return;
-  for (const DeviceMachine& machine : machines_) {
-    machine.conductor->on_answer([this] {
-      const bool is_any = arbiter_ ? !arbiter_->side().empty() : !gang_rows_->empty();
-      if (is_any) settle_gangs_soon();
-    });
-  }
+}
+
+// pre: has_rows().
+bool Server::Impl::are_there_gangs() {
+  return arbiter_ ? !arbiter_->side().empty() : !gang_rows_->empty();
 }
 
 void Server::Impl::settle_gangs_soon() {

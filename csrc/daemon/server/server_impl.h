@@ -45,6 +45,7 @@ namespace gpushare::daemon {
 struct DeviceMachine {
   std::string name;
   Bytes capacity;  // with what is kept from jobs
+  Bytes reserve;   // so much of it
   UniqueFd claim = {};
   std::unique_ptr<Conductor> conductor = nullptr;
 };
@@ -70,6 +71,8 @@ class Server::Impl {
   Status claim();
   Status claim_one(DeviceMachine& machine) const;
   Status begin_machines(const std::vector<std::int32_t>& expected);
+  void on_answer();
+  void share_host_tier();
   Conductor& conductor_of(JobId id);
   void expect_no_more(std::int32_t pid, const Conductor* but);
   void share_profiles(const Conductor& of);
@@ -89,6 +92,7 @@ class Server::Impl {
   void join_gang(JobEntry& entry, const wire::Register& wish);
   void leave_gang(JobEntry& entry);
   [[nodiscard]] std::vector<JobId> on_each_device(JobId job) const;
+  [[nodiscard]] bool are_there_gangs();
   [[nodiscard]] bool has_rows() const { return gang_rows_.has_value() || arbiter_.has_value(); }
   [[nodiscard]] host::RankReport report_of(const JobEntry& entry) const;
   void report_rank(const JobEntry& entry, Nanos now);
@@ -163,6 +167,7 @@ class Server::Impl {
   ProfileStore profile_store_;
   std::optional<AccountWriter> accounts_;  // nothing: none are kept
   std::vector<DeviceMachine> machines_;    // at least one; after jobs_, which they use
+  HostBytes host_used_;                    // of the host tier, by jobs of all machines
   PromisedPlaces promised_;
   // The arbiter gives rows to gangs if this coordinator has one. Otherwise gang_rows_ does if there
   // are several devices. With one device and no arbiter both are empty.

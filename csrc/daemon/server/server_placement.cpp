@@ -17,10 +17,9 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
+#include "csrc/base/process/process_stat.h"
 #include "csrc/base/units.h"
 #include "csrc/daemon/server/server_impl.h"
 #include "csrc/host/device_placement.h"
@@ -111,16 +110,15 @@ void Server::Impl::handle_place(Session& session, const wire::Place& wish) {
       if (is_own && is_named && is_new) meant.push_back(&machine);
     }
   }
-  if (meant.empty()) {
-    return refuse(session, fmt::format("the coordinator at {} has none of the devices {}",
-                                       options_.socket, wish.devices));
-  }
-  promised_.end(session.peer().pid);  // it does not count against itself
+  const std::int32_t pid = session.peer().pid;
+  if (meant.empty()) return reply(session, wire::Placed{});
+  // It does not count against itself, nor does the launcher that has started it.
+  promised_.end(pid);
+  if (const auto stat = read_process_stat(pid)) promised_.end(stat->parent);
   const DeviceMachine* chosen = best_of(meant, {});
-  log::info("pid {} is to be on {}", session.peer().pid, chosen->name);
-  if (entry == nullptr) {
-    promised_.promise(session.peer().pid, session.peer().uid, chosen->name, monotonic_now());
-  }
+  log::info("pid {} is to be on {}", pid, chosen->name);
+  if (entry == nullptr && check_number(session.peer().uid).ok())
+    promised_.promise(pid, session.peer().uid, chosen->name, monotonic_now());
   reply(session, wire::Placed{chosen->name});
 }
 

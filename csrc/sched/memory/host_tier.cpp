@@ -67,6 +67,9 @@ std::string users_text(const Table& table) {
                          to_string(jobs[i].first));
   }
   if (jobs.size() > kMostNamed) named += fmt::format(", {} more", jobs.size() - kMostNamed);
+  if (const Bytes others = table.host_used_elsewhere.total(); others > Bytes{0})
+    named +=
+        fmt::format("{}jobs of other devices: {}", named.empty() ? "" : ", ", to_string(others));
   return named.empty() ? "nothing is spilled" : named;
 }
 
@@ -76,7 +79,8 @@ HostBytes host_used(const Table& table) { return table.jobs.kept().in_host_tier;
 
 // Memory is stored in whole pieces, so the rest of a piece is of no use.
 HostBytes host_free(const Table& table) {
-  const HostBytes free = (table.options.host_budget - host_used(table)).at_least_zero();
+  const HostBytes used = host_used(table) + table.host_used_elsewhere;
+  const HostBytes free = (table.options.host_budget - used).at_least_zero();
   return {round_down(free.ram, wire::kHostPieceBytes),
           round_down(free.file, wire::kHostPieceBytes)};
 }

@@ -1,7 +1,8 @@
 // The one ledger of the host tier: how many bytes jobs have in its RAM and in its file, and what a
 // Revoke may add to them.
 //
-// The budget of each part is that of all jobs together; RAM is used first. A job counts with what
+// The budget of each part is that of all jobs together, also of other devices of the host, whose
+// use this machine is told; RAM is used first. A job counts with what
 // it said last, and while a Revoke is out, with what it had then and what that Revoke lets it add
 // (Revoke.most_ram, most_file), which no job exceeds. So the sums never pass the budgets, whoever
 // is late, and a job that is gone gives its part back with its record.

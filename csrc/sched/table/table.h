@@ -135,6 +135,7 @@ struct Table {
   std::set<std::int32_t> expected;
   Nanos recovery_ends;
   std::vector<UnmanagedProcess> unmanaged;  // as last seen
+  HostBytes host_used_elsewhere;            // of the same host tier, by jobs of other devices
   Profiles profiles;                        // of jobs that have ended
 
   [[nodiscard]] const Job* find(JobId job) const;

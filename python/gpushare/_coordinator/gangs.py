@@ -58,8 +58,9 @@ def options(name: str, device: str) -> dict[str, Any]:
             # A rank without it proposes its own place. So all have the arbiter, or are told.
             is_here = bool(name) or _agree("place", arbiter) == arbiter
         else:
+            # A rank with a device of its own proposes that, so that others are told, too.
             may_be_here = not _has_own_device(device)
-            is_here = bool(name) or (may_be_here and _agree("place", place) == place)
+            is_here = bool(name) or (_agree("place", place) == place and may_be_here)
         gang = name or _agree("gang", _new_name())
     # Each backend and store of torch's has errors of its own; all of them mean the same here.
     except Exception as error:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gpushare._coordinator.client import BarredError, CoordinatorClient, RefusedError
 from gpushare._settings import config as settings
 from gpushare._settings.devices import CUDA
-from gpushare._settings.nvml import Gpu, list_gpus
+from gpushare._settings.nvml import Gpu, list_gpus, visible_gpus
 from gpushare.errors import CoordinatorUnreachable
 
 if TYPE_CHECKING:
@@ -38,29 +38,32 @@ def find_sockets(config: Config, device: str) -> list[str]:
         if not os.path.lexists(path):
             continue
         try:
-            CoordinatorClient([path], _ANSWER_SECONDS).place([device])
-        except RefusedError:
-            has_others = True
+            has_device = CoordinatorClient([path], _ANSWER_SECONDS).place([device]) == device
         except BarredError:
             return [path]  # who connects is told so
-        except CoordinatorUnreachable:
-            continue  # it ends, or starts anew
-        else:
+        except (RefusedError, CoordinatorUnreachable):
+            continue  # it ends, starts anew, or is asked too much
+        if has_device:
             return paths[place:]
+        has_others = True
     own = settings.own_socket_paths(config, device)
     if has_others or len(own) > 1 or _answers(own[-1]):
         return own
-    return paths if len(paths) > 1 or several_gpus(paths[-1], device) else own
+    return paths if len(paths) > 1 or several_gpus(config, paths[-1], device) else own
 
 
-def several_gpus(socket_path: str, device: str = "") -> list[Gpu]:
+def several_gpus(config: Config, socket_path: str, device: str = "") -> list[Gpu]:
     """Returns the GPUs of a coordinator that is to be started at a socket; none: it has one device.
 
+    At a socket that somebody has named it has those that the process sees: who names several
+    sockets divides the GPUs among them.
+
     Args:
+        config: The settings.
         socket_path: Where.
         device: The device of the job that starts it, which has to be one of them.
     """
-    gpus = list_gpus()
+    gpus = visible_gpus() if config.socket else list_gpus()
     is_meant = not settings.is_of_one_device(socket_path)
     has_device = not device or any(gpu.device == device for gpu in gpus)
     return gpus if is_meant and has_device and len(gpus) > 1 else []

@@ -1,8 +1,11 @@
-"""Which of several GPUs a process gets that names none, before it starts CUDA.
+"""Which of several GPUs a process gets that leaves it open, before it starts CUDA.
 
 The coordinator of all GPUs chooses, by what runs on each and by what was promised to others. The
 chosen GPU becomes the first that CUDA shows this process, which is the one that programs use if
 nobody tells them otherwise.
+
+Only ``GPUSHARE_DEVICE=any`` leaves it open. Without that nothing is chosen: a program may be told
+by number which GPU to use, as in a sweep with one for each, and numbers would mean others then.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from gpushare._coordinator import host_sockets
 from gpushare._coordinator.client import BarredError, CoordinatorClient, RefusedError
 from gpushare._settings import config as settings
 from gpushare._settings import nvml
-from gpushare._settings.devices import ANY, AUTO, CUDA
+from gpushare._settings.devices import ANY, CUDA
 from gpushare._torch import cuda
 from gpushare.errors import CoordinatorUnreachable, GpushareError
 
@@ -27,19 +30,22 @@ _START_SECONDS = 5.0
 _PATIENCE_SECONDS = 3.0
 """As a job that has lost its coordinator waits for the next one."""
 _RETRY_SECONDS = 0.05
-_RANK_VARIABLES = ("LOCAL_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
+_RANK_VARIABLES = (
+    *("LOCAL_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "HOROVOD_RANK"),
+    *("MV2_COMM_WORLD_RANK", "JSM_NAMESPACE_RANK", "FLUX_TASK_RANK"),
+)
 _COUNT_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS")
 
 
 def place() -> None:
     """Has the coordinator choose this process's GPU, where that is its to choose.
 
-    It is not where the settings name a device, where there are no two to choose from, and for the
+    It is not where the settings do not say so, where there are no two to choose from, and for the
     ranks of a program, which have a device each by their numbers. Where no coordinator can be
     asked, nothing is chosen: whoever connects later says what is wrong.
     """
     config = _native.settings()
-    if config.device not in {AUTO, ANY} or config.socket == "none":
+    if config.device != ANY or config.socket == "none":
         return
     # A child of multiprocessing is a rank, or a worker of a job.
     if is_rank() or children.is_child() or cuda.is_started():
@@ -52,15 +58,15 @@ def place() -> None:
         device = _ask(config, names)
     except GpushareError:
         return
-    nvml.show_first(visible[names.index(device)], visible)
+    nvml.show_first(names.index(device))
 
 
 def is_rank() -> bool:
     """Tells whether a launcher started this process as one of several, by its environment."""
-    counts = [os.environ.get(name, "") for name in _COUNT_VARIABLES]
-    return any(name in os.environ for name in _RANK_VARIABLES) or any(
-        count.isdigit() and int(count) > 1 for count in counts
-    )
+    counts = {name: os.environ.get(name, "") for name in _COUNT_VARIABLES}
+    if any(count.isdigit() and int(count) > 1 for count in counts.values()):
+        return True
+    return counts["WORLD_SIZE"] != "1" and any(name in os.environ for name in _RANK_VARIABLES)
 
 
 def _ask(config: Config, names: list[str]) -> str:
@@ -76,21 +82,20 @@ def _ask(config: Config, names: list[str]) -> str:
         is_silent = False
         for path in paths:
             try:
-                return _choice(path, names)
+                device = CoordinatorClient([path]).place(names)
             except BarredError:
                 raise
-            except RefusedError:
-                continue
-            except CoordinatorUnreachable:
+            except (RefusedError, CoordinatorUnreachable):
                 is_silent = True
+                continue
+            if device in names:
+                return device
         if not is_silent or time.monotonic() >= end:
             break
         time.sleep(_RETRY_SECONDS)
-    if config.socket:  # a program may still choose the CPU, and then that is what is shared there
-        raise CoordinatorUnreachable(f"nobody listens at {config.socket} yet")
     if any(len(settings.own_socket_paths(config, name)) > 1 for name in names):
         raise CoordinatorUnreachable("the machine's service has a coordinator for each device")
-    gpus = host_sockets.several_gpus(paths[-1])
+    gpus = host_sockets.several_gpus(config, paths[-1])
     if not gpus:
         raise CoordinatorUnreachable("the GPUs are not known here")
     arguments = settings.daemon_args_of_gpus(
@@ -99,11 +104,7 @@ def _ask(config: Config, names: list[str]) -> str:
     _native.load().start_coordinator(
         settings.daemon_path(), paths[-1], arguments, timeout_seconds=_START_SECONDS
     )
-    return _choice(paths[-1], names)
-
-
-def _choice(path: str, names: list[str]) -> str:
-    device = CoordinatorClient([path]).place(names)
+    device = CoordinatorClient([paths[-1]]).place(names)
     if device not in names:
-        raise CoordinatorUnreachable(f"{path} names a device that it was not asked for")
+        raise CoordinatorUnreachable(f"the coordinator at {paths[-1]} has none of the devices")
     return device

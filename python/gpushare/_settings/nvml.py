@@ -86,16 +86,21 @@ def visible_gpus(env: Mapping[str, str] | None = None) -> list[Gpu]:
     return chosen if all(found) and len(set(chosen)) == len(chosen) else []
 
 
-def show_first(gpu: Gpu, visible: list[Gpu]) -> None:
-    """Makes this the first GPU that CUDA shows this process and its children, before it starts.
+def show_first(place: int) -> None:
+    """Makes one of the visible GPUs the first that CUDA shows this process and its children.
 
-    The one that was first takes its place, and all others keep theirs. So a program that names
-    another number, or starts a process for each GPU, finds as many as before.
+    Those after it follow, and then those that were before it, so a program that uses several finds
+    as many, and neighbours stay neighbours. The words in CUDA_VISIBLE_DEVICES are those that were
+    there, or numbers: programs read them. CUDA must not have been started.
+
+    Args:
+        place: Its index in ``visible_gpus()``. With 0 nothing changes.
     """
-    order = list(visible)
-    place = order.index(gpu)
-    order[0], order[place] = order[place], order[0]
-    os.environ[_VISIBLE] = ",".join(each.uuid for each in order)
+    if place == 0:
+        return
+    text = os.environ.get(_VISIBLE)
+    words = [str(number) for number in range(len(list_gpus()))] if text is None else text.split(",")
+    os.environ[_VISIBLE] = ",".join(words[place:] + words[:place])
 
 
 def _of_word(word: str, gpus: list[Gpu]) -> Gpu | None:

@@ -14,6 +14,11 @@ _TEXT = """\
 [coordinator]
 # policy = "fair"                # or rr, fifo, srtf, priority, deadline, pack
 {devices}
+# Jobs use the first GPU unless they name another. With these lines the coordinator of several GPUs
+# chooses one for each, and makes it the first that the job sees (docs/host.md).
+# [job]
+# device = "any"
+
 # What each user may have who has no table of his own. Without a line here the coordinators of the
 # service allow the class normal and 64 jobs at a time.
 [user.default]

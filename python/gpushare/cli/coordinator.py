@@ -15,12 +15,21 @@ import typer
 from gpushare._coordinator.client import CoordinatorClient, RefusedError
 from gpushare._settings import config
 from gpushare._settings.config_notes import user_notes
-from gpushare._settings.devices import ANY, AUTO, CPU, CUDA, device_of_socket, shown_wish
+from gpushare._settings.devices import (
+    ANY,
+    AUTO,
+    CPU,
+    CUDA,
+    CUDA_PREFIX,
+    device_of_socket,
+    shown_wish,
+)
 from gpushare._settings.nvml import list_gpus
 from gpushare._settings.settings import POLICIES
 from gpushare.cli._options.settings import check_settings, to_environment
 from gpushare.cli._targets.completion import complete_policies
 from gpushare.cli._targets.coordinators import (
+    DeviceSockets,
     ask_each,
     find_sockets,
     find_whole,
@@ -155,6 +164,9 @@ def log(
 ) -> None:
     """Print the log of the coordinator that was last started in the background."""
     sockets = find_sockets(config.load(), device)
+    if not config.load().socket and (device == CUDA or device.startswith(CUDA_PREFIX)):
+        # The coordinator of all GPUs may have ended, and its socket with it.
+        sockets.append(DeviceSockets(CUDA, config.own_socket_paths(config.load(), CUDA)))
     tried = [(each.device, log_path(path)) for each in sockets for path in each.paths]
     found: dict[str, Path] = {}
     try:

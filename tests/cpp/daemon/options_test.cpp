@@ -276,7 +276,7 @@ TEST_F(Options, SeveralDevicesComeFromTheCommandLineTheVariableOrAFile) {
       << "a single device that is named wins over a file's";
   ::setenv("GPUSHARE_DEVICES", "cpu:3=1GiB", 1);
   EXPECT_EQ(parsed({}).devices, (std::vector<DeviceOptions>{{"cpu:3", gib(1)}}));
-  EXPECT_EQ(parsed({"--devices", "cpu:0=2GiB,cpu:1=500MiB"}).devices, two);
+  EXPECT_EQ(parsed({"--devices", "cpu:4=2GiB"}).devices.front().name, "cpu:4");
   EXPECT_EQ(parsed({"--device", "cpu", "--capacity", "1GiB"}).devices.size(), 1U);
   ::setenv("GPUSHARE_DEVICES", "cpu:3", 1);
   EXPECT_THAT(error_of({}), ::testing::StartsWith("GPUSHARE_DEVICES: bad value \"cpu:3\""));
@@ -329,21 +329,18 @@ TEST_F(Options, SeveralGpusHaveOneSocketAndTheSizesOfTheirKind) {
   const DaemonOptions all = parsed(
       {"--devices", std::string(kGpu) + "=80GiB," + other + "=40GiB", "--device-memory", "80GiB"});
   EXPECT_THAT(all.socket, EndsWith("/cuda.sock"));
-  EXPECT_EQ(all.reserve, mib(80 * 1024 / 50 / 2 * 2)) << "what drivers need of the largest";
+  EXPECT_EQ(all.devices[0].reserve, mib(80 * 1024 / 50 / 2 * 2)) << "what drivers need";
+  EXPECT_EQ(all.devices[1].reserve, mib(1536));
+  const DaemonOptions small =
+      parsed({"--devices", std::string(kGpu) + "=80GiB," + other + "=4GiB", "--reserve", "4GiB"});
+  EXPECT_EQ(small.devices.size(), 1U) << "as of one that drives a display";
   write("gpushare/config.toml", "[device.cuda]\ncapacity = \"60GiB\"\nreserve = \"1GiB\"\n");
   EXPECT_THAT(error_of({"--device", "cuda"}), HasSubstr("name the devices in GPUSHARE_DEVICES"));
   const Variables variables{{"GPUSHARE_DEVICES", both.c_str()}};
   const DaemonOptions service = parsed({"--device", "cuda", "--socket-folder", "/run/gpushare"});
-  EXPECT_EQ(service.devices, (std::vector<DeviceOptions>{{kGpu, gib(60)}, {other, gib(60)}}));
-  EXPECT_EQ(service.reserve, gib(1));
+  EXPECT_EQ(service.devices,
+            (std::vector<DeviceOptions>{{kGpu, gib(60), gib(1)}, {other, gib(60), gib(1)}}));
   EXPECT_EQ(service.socket, "/run/gpushare/cuda.sock");
-}
-
-TEST_F(Options, EachDeviceMayUseItsPartOfTheHostTier) {
-  EXPECT_EQ(host_budgets(parsed({"--host-budget", "8GiB"})).ram, gib(8));
-  EXPECT_EQ(
-      host_budgets(parsed({"--host-budget", "8GiB", "--devices", "cpu:0=2GiB,cpu:1=2GiB"})).ram,
-      gib(4));
 }
 
 TEST_F(Options, OfAllOfACudaDeviceDriversAndLibrariesKeepAPart) {

@@ -50,13 +50,29 @@ def find_sockets(settings: config.Config, device: str = "") -> list[DeviceSocket
     if settings.socket:
         return [DeviceSockets(name, config.socket_paths(settings))]
     if name:
-        return [DeviceSockets(name, config.socket_paths(settings, name))]
+        return [DeviceSockets(name, _sockets_of(settings, name))]
     names = [] if device else [CPU]
     found = {
         device_of_socket(name) for folder in config.socket_folders() for name in _files_in(folder)
     }
     names += sorted(found - {""})
     return [DeviceSockets(name, config.own_socket_paths(settings, name)) for name in names]
+
+
+def _sockets_of(settings: config.Config, device: str) -> list[str]:
+    """Returns a device's sockets, without those of coordinators that have others and not this."""
+    own = config.own_socket_paths(settings, device)
+    shared = [path for path in config.socket_paths(settings, device) if path not in own]
+    return [path for path in shared if _has_device(path, device)] + own
+
+
+def _has_device(path: str, device: str) -> bool:
+    """Tells whether the coordinator at a socket has it; one that does not say may have it."""
+    try:
+        report = CoordinatorClient([path]).status()
+    except CoordinatorUnreachable:
+        return True
+    return any(row["device"] == device for row in report["devices"])
 
 
 def find_whole(settings: config.Config, device: str) -> list[DeviceSockets]:
