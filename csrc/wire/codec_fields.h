@@ -163,6 +163,7 @@ void list_fields(V& v, Ref<V, SetPolicy> m) {
 template <typename V>
 void list_fields(V& v, Ref<V, Place> m) {
   v.text("devices", m.devices);
+  v.newer_text("used_bytes", m.used_bytes);
 }
 
 template <typename V>

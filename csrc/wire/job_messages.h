@@ -171,6 +171,7 @@ struct SetPolicy {
 struct Place {
   static constexpr const char* kType = "place";
   std::string devices;
+  std::string used_bytes = {};  // of each, by all processes, in the same order; empty: unknown
   bool operator==(const Place&) const = default;
 };
 

@@ -99,6 +99,9 @@ ORDERS: dict[str, list[Step]] = {
     "a change on a job's connection": [HELLO, REGISTER, step("set")],
     "a policy on a job's connection": [HELLO, REGISTER, step("set_policy")],
     "a place on a job's connection": [HELLO, REGISTER, step("place")],
+    "places with false figures": [
+        step("place", used_bytes=text) for text in ("-1", "1e99", "9" * 60, "x", "," * 8000, "nan")
+    ],
     "places on nothing": [step("place", devices=text) for text in ("", ",", "cpu", ",," * 4000)],
     "a stop on a job's connection": [HELLO, REGISTER, step("stop")],
 }

@@ -93,7 +93,7 @@ MESSAGES: dict[str, Message] = {
     "status_request": {"why": 1},
     "set": {"job": 1, **CHANGES},
     "set_policy": {"policy": "fifo"},
-    "place": {"devices": "cuda:GPU-00000000-0000-0000-0000-000000000000"},
+    "place": {"devices": "cuda:GPU-00000000-0000-0000-0000-000000000000", "used_bytes": "0"},
     "stop": {"force": True},
 }
 """A valid message of each type. The coordinator may refuse some to the user who sends them."""

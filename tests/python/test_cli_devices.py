@@ -278,3 +278,44 @@ def test_start_for_a_cuda_device(folder: Path) -> None:
         assert f"another coordinator, pid {report['coordinator']['pid']}, socket " in second.stderr
     finally:
         _gpushare(folder, "coordinator", "stop", "--force", "--device", GPU)
+
+
+OTHERS = [GPU.replace("0a1b", digits) for digits in ("1111", "2222")]
+
+
+@pytest.fixture
+def of_several(folder: Path) -> Iterator[FakeCoordinator]:
+    """A coordinator of two GPUs."""
+    report = _report(OTHERS[0], 73, make_job(5, "t5"))
+    report["devices"].append(report["devices"][0] | {"device": OTHERS[1], "jobs": []})
+    with FakeCoordinator(folder / "gpushare" / "cuda.sock", report) as fake:
+        yield fake
+
+
+@pytest.mark.usefixtures("both", "of_several")
+def test_a_coordinator_of_several_gpus_is_one_of_those_that_are_shown(folder: Path) -> None:
+    def devices(*words: str) -> list[str]:
+        ended = _gpushare(folder, "status", "--json", *words)
+        return [row["device"] for row in json.loads(ended.stdout)["devices"]]
+
+    assert devices() == ["cpu", *OTHERS, GPU]
+    assert devices("--device", "cuda") == [*OTHERS, GPU]
+    assert devices("--device", OTHERS[1]) == [OTHERS[1]]
+    assert devices("--device", GPU) == [GPU], "it has a coordinator of its own"
+
+
+def test_one_gpu_is_not_stopped_with_others(
+    folder: Path, both: dict[str, FakeCoordinator], of_several: FakeCoordinator
+) -> None:
+    refused = _gpushare(folder, "coordinator", "stop", "--device", OTHERS[0])
+    assert (refused.returncode, refused.stdout) == (4, "")
+    assert f"has a coordinator in common with other devices ({', '.join(OTHERS)})" in refused.stderr
+    assert _gpushare(folder, "coordinator", "stop", "--device", GPU).returncode == 0
+    assert [request["type"] for request in both[GPU].requests] == ["stop"]
+    assert "stop" not in [request["type"] for request in of_several.requests]
+
+
+def test_the_log_of_all_gpus_is_found_when_their_coordinator_has_ended(folder: Path) -> None:
+    (folder / "gpushare" / "cuda.log").write_text("of all\n")
+    for device in ("cuda", GPU):
+        assert _gpushare(folder, "coordinator", "log", "--device", device).stdout == "of all\n"

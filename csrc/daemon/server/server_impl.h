@@ -82,7 +82,9 @@ class Server::Impl {
   // server_placement.cpp
   [[nodiscard]] bool is_meant(const std::string& wish, const DeviceMachine& machine) const;
   DeviceMachine* place(const std::string& wish, Bytes resident);
-  DeviceMachine* best_of(const std::vector<DeviceMachine*>& machines, const host::JobLoad& job);
+  DeviceMachine* best_of(const std::vector<DeviceMachine*>& machines,
+                         const std::vector<std::string>& used,
+                         const host::JobLoad& job);
   void handle_place(Session& session, const wire::Place& wish);
 
   // server_gangs.cpp

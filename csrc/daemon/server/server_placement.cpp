@@ -9,12 +9,16 @@
 // as a job of that device of which nothing is known, so that programs that are started at once are
 // spread (promised_places.h).
 //
-// The choice is csrc/host/device_placement.h's.
+// The choice is csrc/host/device_placement.h's. What processes that are no jobs hold on a GPU is
+// taken off its capacity there: the process that asks has it from the driver.
 #include <algorithm>
+#include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "csrc/base/clock.h"
@@ -26,6 +30,7 @@
 #include "csrc/sched/coordinator.h"
 #include "csrc/sched/job/admission.h"
 #include "csrc/wire/device_name.h"
+#include "csrc/wire/limits.h"
 
 namespace gpushare::daemon {
 namespace {
@@ -51,12 +56,25 @@ host::JobLoad load_of(const sched::JobRow& row) {
   return load;
 }
 
-std::vector<std::string> names_in(const std::string& list) {
-  std::vector<std::string> names;
+std::vector<std::string> parts_of(const std::string& list) {
+  std::vector<std::string> parts;
   std::istringstream stream(list);
-  for (std::string name; std::getline(stream, name, ',');)
-    names.push_back(name);
-  return names;
+  for (std::string part; std::getline(stream, part, ',');)
+    parts.push_back(part);
+  return parts;
+}
+
+// What processes that are no jobs hold on a device, as far as the process that asks can tell.
+// Drivers take their part beside the jobs, so that much is nobody's.
+Bytes used_by_others(const std::string& used, const sched::DeviceRow& device, Bytes drivers) {
+  std::int64_t bytes = 0;
+  const char* const end = used.data() + used.size();
+  const auto [read_to, error] = std::from_chars(used.data(), end, bytes);
+  if (error != std::errc() || read_to != end || bytes > wire::kMaxAmount) return Bytes{0};
+  Bytes others = Bytes{bytes} - drivers;
+  for (const sched::JobRow& row : device.jobs)
+    others -= row.room;
+  return std::clamp(others, Bytes{0}, device.capacity);
 }
 
 }  // namespace
@@ -76,22 +94,27 @@ DeviceMachine* Server::Impl::place(const std::string& wish, Bytes resident) {
     if (is_meant(wish, machine)) meant.push_back(&machine);
   }
   if (meant.size() < 2) return meant.empty() ? nullptr : meant.front();
-  return best_of(meant, {.sizes = {resident, Bytes{0}}});
+  return best_of(meant, {}, {.sizes = {resident, Bytes{0}}});
 }
 
-// pre: there is one.
+// `used`: by all processes, of each machine's device, as text; what is missing is not known. pre:
+// there is a machine.
 DeviceMachine* Server::Impl::best_of(const std::vector<DeviceMachine*>& machines,
+                                     const std::vector<std::string>& used,
                                      const host::JobLoad& job) {
   const Nanos now = monotonic_now();
   std::vector<host::DeviceLoad> loads;
-  for (const DeviceMachine* machine : machines) {
+  for (std::size_t i = 0; i < machines.size(); ++i) {
+    const DeviceMachine* const machine = machines[i];
     const sched::Snapshot snapshot = machine->conductor->coordinator().snapshot(now);
     for (const sched::DeviceRow& device : snapshot.devices) {
-      loads.emplace_back(device.capacity);
+      const Bytes others =
+          i < used.size() ? used_by_others(used[i], device, machine->reserve) : Bytes{0};
+      loads.emplace_back(device.capacity - others);
       for (const sched::JobRow& row : device.jobs)
         loads.back().add(load_of(row));
     }
-    for (std::size_t i = promised_.num_on(machine->name, now); i > 0; --i)
+    for (std::size_t left = promised_.num_on(machine->name, now); left > 0; --left)
       loads.back().add({});
   }
   return machines[host::choose_device(loads, job)];
@@ -101,13 +124,19 @@ DeviceMachine* Server::Impl::best_of(const std::vector<DeviceMachine*>& machines
 // nobody chose. A process that is a job already is told where it is: there it stays.
 void Server::Impl::handle_place(Session& session, const wire::Place& wish) {
   const JobEntry* entry = jobs_.find_pid(session.peer().pid);
+  const std::vector<std::string> names = parts_of(wish.devices);
+  std::vector<std::string> said = parts_of(wish.used_bytes);
+  said.resize(names.size());
   std::vector<DeviceMachine*> meant;
-  for (const std::string& name : names_in(wish.devices)) {
+  std::vector<std::string> used;
+  for (std::size_t i = 0; i < names.size(); ++i) {
     for (DeviceMachine& machine : machines_) {
       const bool is_own = entry == nullptr || entry->conductor == machine.conductor.get();
-      const bool is_named = machine.name == name && wire::is_cuda(name);
+      const bool is_named = machine.name == names[i] && wire::is_cuda(names[i]);
       const bool is_new = std::find(meant.begin(), meant.end(), &machine) == meant.end();
-      if (is_own && is_named && is_new) meant.push_back(&machine);
+      if (!is_own || !is_named || !is_new) continue;
+      meant.push_back(&machine);
+      used.push_back(said[i]);
     }
   }
   const std::int32_t pid = session.peer().pid;
@@ -115,7 +144,7 @@ void Server::Impl::handle_place(Session& session, const wire::Place& wish) {
   // It does not count against itself, nor does the launcher that has started it.
   promised_.end(pid);
   if (const auto stat = read_process_stat(pid)) promised_.end(stat->parent);
-  const DeviceMachine* chosen = best_of(meant, {});
+  const DeviceMachine* chosen = best_of(meant, used, {});
   log::info("pid {} is to be on {}", pid, chosen->name);
   if (entry == nullptr && check_number(session.peer().uid).ok())
     promised_.promise(pid, session.peer().uid, chosen->name, monotonic_now());

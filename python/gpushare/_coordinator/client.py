@@ -109,19 +109,22 @@ class CoordinatorClient:
         """
         return self._request({"type": "set_policy", "policy": name})
 
-    def place(self, devices: Sequence[str]) -> str:
+    def place(self, devices: Sequence[str], used_bytes: Sequence[int] = ()) -> str:
         """Asks on which CUDA device this process is to be, before it starts CUDA.
 
         Args:
             devices: Those that it sees, by their names.
+            used_bytes: What all processes hold on each, where that is known.
 
         Returns:
-            One of them. Until this process is a job, or has ended, others count it there.
+            One of them; "" if the coordinator has none of them. Until this process is a job, or
+            has ended, others count it there.
 
         Raises:
-            RefusedError: The coordinator has none of them, or is of an older version.
+            RefusedError: The coordinator is asked too much, or is of an older version.
         """
-        message = {"type": "place", "devices": ",".join(devices)}
+        used = ",".join(map(str, used_bytes))
+        message = {"type": "place", "devices": ",".join(devices), "used_bytes": used}
         return str(self._ask(message, "placed")["device"])
 
     def connect(self) -> tuple[socket.socket, str]:

@@ -55,7 +55,7 @@ def place() -> None:
         return
     names = [gpu.device for gpu in visible]
     try:
-        device = _ask(config, names)
+        device = _ask(config, visible)
     except GpushareError:
         return
     nvml.show_first(names.index(device))
@@ -69,12 +69,14 @@ def is_rank() -> bool:
     return counts["WORLD_SIZE"] != "1" and any(name in os.environ for name in _RANK_VARIABLES)
 
 
-def _ask(config: Config, names: list[str]) -> str:
+def _ask(config: Config, visible: list[nvml.Gpu]) -> str:
     """Returns the device that is chosen of these.
 
     Raises:
         GpushareError: There is nobody to ask; or devices have coordinators of their own.
     """
+    names = [gpu.device for gpu in visible]
+    used = [gpu.used_bytes for gpu in visible]
     paths = settings.socket_paths(config, CUDA)
     # The machine's service may be starting anew. For a user's own nobody waits.
     end = time.monotonic() + (_PATIENCE_SECONDS if len(paths) > 1 else 0.0)
@@ -82,7 +84,7 @@ def _ask(config: Config, names: list[str]) -> str:
         is_silent = False
         for path in paths:
             try:
-                device = CoordinatorClient([path]).place(names)
+                device = CoordinatorClient([path]).place(names, used)
             except BarredError:
                 raise
             except (RefusedError, CoordinatorUnreachable):
@@ -104,7 +106,7 @@ def _ask(config: Config, names: list[str]) -> str:
     _native.load().start_coordinator(
         settings.daemon_path(), paths[-1], arguments, timeout_seconds=_START_SECONDS
     )
-    device = CoordinatorClient([paths[-1]]).place(names)
+    device = CoordinatorClient([paths[-1]]).place(names, used)
     if device not in names:
         raise CoordinatorUnreachable(f"the coordinator at {paths[-1]} has none of the devices")
     return device

@@ -28,6 +28,8 @@ class Gpu(NamedTuple):
     """Its name: "cuda:GPU-..."."""
     memory_bytes: int
     model: str
+    used_bytes: int = 0
+    """By all processes, now."""
 
     @property
     def uuid(self) -> str:
@@ -125,7 +127,7 @@ def _describe(library: ctypes.CDLL, number: int) -> Gpu | None:
     if any(code != _SUCCESS for code in codes) or _is_divided(library, handle):
         return None
     name = CUDA_PREFIX + uuid.value.decode().lower().replace("gpu-", "GPU-", 1)
-    return Gpu(name, memory.total, model.value.decode(errors="replace"))
+    return Gpu(name, memory.total, model.value.decode(errors="replace"), memory.used)
 
 
 def _is_divided(library: ctypes.CDLL, handle: ctypes.c_void_p) -> bool:

@@ -86,6 +86,18 @@ TEST_F(ServerPlacement, AJobCountsOnceAndStaysWhereItIs) {
   one.expect(first_);
 }
 
+// As the driver tells the process that asks. Of equal numbers of jobs, most room decides.
+TEST_F(ServerPlacement, WhatOthersHoldOnADeviceIsNoRoom) {
+  const auto ask = [this](const std::string& used) {
+    return placed(StatusClient(socket()).ask(wire::Place{both_, used}));
+  };
+  EXPECT_EQ(ask("16777216,0"), second_);
+  EXPECT_EQ(ask("0,16777216"), first_);
+  EXPECT_EQ(ask("999999999999999999,0"), second_);
+  for (const char* bad : {"", "-5", "x,", "99999999999999999999,0", ",,,,", "1e9,0"})
+    EXPECT_EQ(ask(bad), first_) << bad;
+}
+
 TEST_F(ServerPlacement, OfDevicesThatAreNotHereNoneIsChosen) {
   EXPECT_EQ(placed(StatusClient(socket()).ask(wire::Place{gpu(7)})), "");
   EXPECT_EQ(placed(StatusClient(socket()).ask(wire::Place{"cpu,,"})), "");

@@ -167,7 +167,7 @@ inline JobMessage draw_job_message(int kind) {
     case 9: return Stop{*rc::gen::arbitrary<bool>()};
     case 10: return Set{JobId{draw_number()}, draw_changes()};
     case 11: return SetPolicy{draw_string()};
-    default: return Place{draw_string(kMaxTextBytes)};
+    default: return Place{draw_string(kMaxTextBytes), draw_string(kMaxTextBytes)};
   }
 }
 
