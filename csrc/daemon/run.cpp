@@ -90,8 +90,8 @@ Status serve(const DaemonOptions& options, UniqueFd& lock, Launch& launch) {
   return {};
 }
 
-// One that has a device of ours and listens, or should listen, at our socket. It may have left out
-// some of the devices.
+// Returns another coordinator that listens, or should listen, at our socket, and has one of our
+// devices. It may have left out the others.
 std::optional<OtherCoordinator> find_other(const DaemonOptions& options) {
   for (const DeviceOptions& device : options.devices)
     if (auto other = find_of_socket(device.name, options.socket)) return other;

@@ -30,7 +30,7 @@ def sharded(kind: str, device: int) -> nn.Module:
     model = nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 256)).cuda()
     if kind == "fsdp1":
         return FullyShardedDataParallel(model, device_id=device)
-    # Else FSDP of torch 2.9 makes a group of its own, of NCCL.
+    # Without a mesh, FSDP of torch 2.9 would make an NCCL group of its own.
     assert dist.group.WORLD is not None
     mesh = DeviceMesh.from_group(dist.group.WORLD, "cuda")
     for part in (model[0], model[2], model):

@@ -22,7 +22,6 @@ from gpushare._settings import config, nvml
 from gpushare._settings.config import Config, daemon_args_of_gpus
 from gpushare._settings.nvml import Gpu
 from gpushare.errors import CoordinatorUnreachable
-from tests.python.conftest import PACKAGE
 
 A, B, C = (
     Gpu(f"cuda:GPU-00000000-0000-0000-0000-{os.getpid():010d}{place:02d}", 64 << 20, "H100")
@@ -67,7 +66,7 @@ def _start(path: Path, *gpus: Gpu) -> str:
     options = daemon_args_of_gpus(SETTINGS, sizes)
     if path.name not in {"cuda.sock", "mine"}:
         options = ["--device", gpus[0].device, "--capacity", "64MiB"]
-    _native.load().start_coordinator(str(PACKAGE / "bin" / "gpushared"), str(path), options, 10.0)
+    _native.load().start_coordinator(config.daemon_path(), str(path), options, 10.0)
     return str(path)
 
 

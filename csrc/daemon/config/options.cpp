@@ -157,7 +157,7 @@ Status choose_socket(DaemonOptions& options) {
     }
     options.socket = variable;
   }
-  if (options.socket.empty()) options.socket = default_socket_path(name_for_socket(options));
+  if (options.socket.empty()) options.socket = default_socket_path(name_for_files(options));
   return {};
 }
 
@@ -183,9 +183,9 @@ Status bad_reserve(Bytes reserve, Bytes capacity) {
                       to_string(reserve), to_string(capacity))};
 }
 
-// Several devices have said their sizes, or have that of their kind. They are all of the memory
-// where that is said too, and then drivers need a part of each. One that is too small for jobs, as
-// one that only drives a display, is left out.
+// Each of several devices has the size in the list, or the capacity of its kind. If `device_memory`
+// is given, these sizes are all of the devices' memory, so drivers need a part of each. A CUDA
+// device that is too small for jobs, such as one that only drives a display, is left out.
 Status fill_in_devices(DaemonOptions& options) {
   const Bytes of_kind = options.capacity;
   Status status;
@@ -277,7 +277,7 @@ Status check_arbiter(const CommandLine& line, DaemonOptions& options) {
 
 }  // namespace
 
-std::string_view name_for_socket(const DaemonOptions& options) {
+std::string_view name_for_files(const DaemonOptions& options) {
   const std::string& first = options.coordinator.device;
   return options.devices.size() > 1 && wire::is_cuda(first) ? wire::kAllCuda
                                                             : std::string_view(first);

@@ -171,7 +171,7 @@ constexpr std::array kSettings{
             [](Options& o, Text t, Nanos) {
               constexpr std::size_t kLongest = 50;
               return t.size() <= kLongest && is_socket_path(t) &&
-                     set_text(o.socket, t + "/" + socket_name(name_for_socket(o)));
+                     set_text(o.socket, t + "/" + socket_name(name_for_files(o)));
             }},
     Setting{nullptr, kDeviceOption, wire::kDeviceNames,
             "the device to share; cuda: the CUDA devices of GPUSHARE_DEVICES", 0,

@@ -33,7 +33,6 @@ class PromisedPlaces {
   std::size_t num_on(const std::string& device, Nanos now);
   // How many there are in all.
   std::size_t num(Nanos now);
-  [[nodiscard]] bool empty() const { return promises_.empty(); }
 
  private:
   struct Promise {

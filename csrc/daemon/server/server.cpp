@@ -41,6 +41,8 @@ namespace {
 
 // A coordinator that was just started waits at least this long for the job that started it.
 constexpr Nanos kFirstLinger = seconds(10);
+// How often a coordinator without jobs looks whether somebody is still promised a place.
+constexpr Nanos kLookAtPromises = seconds(1);
 // How old the list of other processes in a report may be. Looking for them takes milliseconds.
 constexpr Nanos kSurroundingsAge = millis(250);
 
@@ -103,9 +105,10 @@ Server::Impl::Impl(const DaemonOptions& options, UniqueFd& lock, ipc::EventLoop&
       visitor_timer_(loop.make_timer([this] { look_after_visitors(); })),
       linger_timer_(loop.make_timer([this] {
         if (!jobs_.empty()) return;
-        // Others would be told anew where to go, as if those had not been told.
-        if (promised_.num(monotonic_now()) > 0) return end_if_unused();
-        shut_down("no job for long enough");
+        const Nanos now = monotonic_now();
+        if (promised_.num(now) == 0) return shut_down("no job for long enough");
+        // The next coordinator would know nothing of those promises, and send others there too.
+        linger_timer_.set_at(now + kLookAtPromises);
       })) {
   for (const DeviceOptions& device : options_.devices)
     machines_.push_back(
@@ -175,11 +178,7 @@ void Server::Impl::write_state() {
 
 // The time begins anew with each last job. A Hello cancels it.
 void Server::Impl::end_if_unused() {
-  constexpr Nanos kAtLeast = seconds(1);  // it is asked again while somebody is promised a place
-  if (jobs_.empty() && options_.linger)
-    linger_timer_.set_at(monotonic_now() + (promised_.empty()
-                                                ? *options_.linger
-                                                : std::max(*options_.linger, kAtLeast)));
+  if (jobs_.empty() && options_.linger) linger_timer_.set_at(monotonic_now() + *options_.linger);
 }
 
 // Ends once, whatever the reasons. The profiles are saved and the socket is removed before the

@@ -69,7 +69,7 @@ void Server::Impl::name_process(Account& account, const JobEntry& entry) const {
 void Server::Impl::begin_accounts() {
   if (options_.accounts_folder.empty()) return;
   accounts_.emplace(AccountPlace{.folder = options_.accounts_folder,
-                                 .device = options_.coordinator.device,
+                                 .device = std::string(name_for_files(options_)),
                                  .host = host_name(),
                                  .budget = options_.accounts_budget,
                                  .socket_mode = options_.socket_mode,

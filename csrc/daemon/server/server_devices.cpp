@@ -53,8 +53,8 @@ sched::CoordinatorOptions coordinator_options(const DaemonOptions& options,
 // Claims each device, and then looks for others that have it. In this order at least one of two
 // that start at once sees the other.
 //
-// Of several CUDA devices one that another coordinator has is left out: a job of that device finds
-// the other. Those that were started by an older version have a device each.
+// If another coordinator has one of several CUDA devices, that device is left out here: its jobs
+// find the other coordinator. An older version has started a coordinator for each device.
 Status Server::Impl::claim() {
   const bool may_leave_out = machines_.size() > 1 && !options_.exclusive.has_value();
   std::vector<DeviceMachine> kept;
@@ -121,8 +121,8 @@ void Server::Impl::on_answer() {
   if (has_rows() && are_there_gangs()) settle_gangs_soon();
 }
 
-// The machines draw on one budget, so each is told what the others use. Where that has become less,
-// the others may have jobs that wait for it.
+// The machines draw on one budget, so each is told what the others use. If less is in use now than
+// before, each decides anew: its jobs may have waited for that.
 void Server::Impl::share_host_tier() {
   HostBytes all;
   for (const DeviceMachine& machine : machines_) {

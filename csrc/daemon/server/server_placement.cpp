@@ -64,8 +64,8 @@ std::vector<std::string> parts_of(const std::string& list) {
   return parts;
 }
 
-// What processes that are no jobs hold on a device, as far as the process that asks can tell.
-// Drivers take their part beside the jobs, so that much is nobody's.
+// What processes that are no jobs hold on a device, by what the process that asks says is in use
+// there. The jobs' room and the part of drivers are taken off that.
 Bytes used_by_others(const std::string& used, const sched::DeviceRow& device, Bytes drivers) {
   std::int64_t bytes = 0;
   const char* const end = used.data() + used.size();

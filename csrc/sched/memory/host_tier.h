@@ -1,11 +1,11 @@
 // The one ledger of the host tier: how many bytes jobs have in its RAM and in its file, and what a
 // Revoke may add to them.
 //
-// The budget of each part is that of all jobs together, also of other devices of the host, whose
-// use this machine is told; RAM is used first. A job counts with what
-// it said last, and while a Revoke is out, with what it had then and what that Revoke lets it add
-// (Revoke.most_ram, most_file), which no job exceeds. So the sums never pass the budgets, whoever
-// is late, and a job that is gone gives its part back with its record.
+// The budget of each part is that of all jobs together, also of those on other devices of the host.
+// This machine is told what they use. RAM is used first. A job counts with what it said last, and
+// while a Revoke is out, with what it had then and what that Revoke lets it add (Revoke.most_ram,
+// most_file), which no job exceeds. So the sums never pass the budgets, whoever is late, and a job
+// that is gone gives its part back with its record.
 //
 // A job may be asked for what it can drop without a copy and what the tier has a place for. What it
 // can drop is estimated from its live bytes: chunks with some live bytes in them and tensors made

@@ -63,10 +63,11 @@ def several_gpus(config: Config, socket_path: str, device: str = "") -> list[Gpu
         socket_path: Where.
         device: The device of the job that starts it, which has to be one of them.
     """
+    if settings.is_of_one_device(socket_path):
+        return []
     gpus = visible_gpus() if config.socket else list_gpus()
-    is_meant = not settings.is_of_one_device(socket_path)
     has_device = not device or any(gpu.device == device for gpu in gpus)
-    return gpus if is_meant and has_device and len(gpus) > 1 else []
+    return gpus if has_device and len(gpus) > 1 else []
 
 
 def _answers(path: str) -> bool:

@@ -25,7 +25,7 @@ class Gpu(NamedTuple):
     """One of them."""
 
     device: str
-    """Its name: "cuda:GPU-..."."""
+    """Its name for gpushare: "cuda:GPU-..."."""
     memory_bytes: int
     model: str
     used_bytes: int = 0

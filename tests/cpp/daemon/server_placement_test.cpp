@@ -1,8 +1,12 @@
 // On which of a host's CUDA devices processes are told to be, before they start CUDA.
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdint>
+#include <fstream>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -67,10 +71,6 @@ TEST_F(ServerPlacement, ProcessesThatHaveOnlyAskedCountAsJobs) {
   two.expect(second_);
   JobProcess three(asks(both_));
   three.expect(first_);
-  two.kill();
-  ::usleep(300'000);  // it is looked at five times a second
-  JobProcess four(asks(both_));
-  four.expect(second_);
 }
 
 TEST_F(ServerPlacement, AJobCountsOnceAndStaysWhereItIs) {
@@ -123,20 +123,111 @@ TEST_F(ServerPlacement, ACoordinatorOfSeveralLeavesOutWhatAnotherHas) {
   EXPECT_THAT(ended.error_text, HasSubstr("has this device (" + first_ + ")"));
 }
 
-TEST(PromisedPlaces, EndInTimeAndForTheOldestOfAUser) {
+// A user who may have no more jobs has no promises: they would count as jobs.
+TEST(ServerPlacementLimits, WhoHasAsManyJobsAsHeMayIsOnlyTold) {
+  const TempFolder folder;
+  const std::string config = folder.path() + "/config.toml";
+  std::ofstream(config) << "[user.default]\nmax_jobs = 1\n";
+  const std::string first = gpu(3);
+  const std::string second = gpu(4);
+  const DaemonProcess daemon(
+      folder, {"--config", config, "--devices", first + "=32MiB," + second + "=32MiB"});
+  const auto asks = [&](JobSide& side) {
+    side.tell(placed(StatusClient(daemon.socket()).ask(wire::Place{first + "," + second})));
+    side.wait_for("hello");
+    side.connect(daemon.socket());
+    side.tell(side.hello(Bytes{0}, Term{}, first).of.device);
+    side.wait_for("end");
+  };
+  JobProcess job(asks);
+  job.expect(first);
+  job.tell("hello");
+  job.expect(first);
+  JobProcess two(asks);
+  two.expect(second);
+  JobProcess three(asks);
+  three.expect(second);
+}
+
+TEST(ServerPlacementLimits, ACoordinatorStaysWhileSomebodyIsPromisedAPlace) {
+  const TempFolder folder;
+  const std::string device = gpu(5);
+  DaemonProcess daemon(folder, {"--linger-s", "0", "--devices", device + "=32MiB"});
+  JobProcess asker([&](JobSide& side) {
+    side.tell(placed(StatusClient(daemon.socket()).ask(wire::Place{device})));
+    side.wait_for("end");
+  });
+  asker.expect(device);
+  JobProcess job([&](JobSide& side) {
+    side.connect(daemon.socket());
+    side.tell(side.hello(Bytes{0}, Term{}, device).of.device);
+    side.wait_for("end");
+  });
+  job.expect(device);
+  job.kill();
+  ASSERT_TRUE(testing::eventually([&] {
+    return testing::status_of(daemon.socket())["devices"][0]["jobs"].empty();
+  })) << "its last job is gone";
+  EXPECT_EQ(placed(StatusClient(daemon.socket()).ask(wire::Place{device})), device);
+  asker.kill();
+  StatusClient(daemon.socket()).ask(wire::Stop{});
+  EXPECT_EQ(daemon.wait(), 0);
+}
+
+// A process that waits to be killed.
+class Sleeper {
+ public:
+  Sleeper() : pid_(::fork()) {
+    while (pid_ == 0)
+      ::pause();
+  }
+  ~Sleeper() { end(); }
+  Sleeper(Sleeper&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
+  Sleeper& operator=(Sleeper&&) = delete;
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+
+  [[nodiscard]] std::int32_t pid() const { return pid_; }
+  void end() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(std::exchange(pid_, -1), nullptr, 0);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+TEST(PromisedPlaces, EndWithTheProcessAndInTime) {
   PromisedPlaces places;
-  const auto own = static_cast<std::int32_t>(::getpid());
-  places.promise(own, 7, "cuda:a", seconds(1));
+  Sleeper sleeper;
+  const std::int32_t pid = sleeper.pid();
+  places.promise(pid, 7, "cuda:a", seconds(1));
   EXPECT_EQ(places.num_on("cuda:a", seconds(2)), 1U);
-  places.promise(own, 7, "cuda:b", seconds(3));
+  places.promise(pid, 7, "cuda:b", seconds(3));
   EXPECT_EQ(places.num_on("cuda:a", seconds(4)), 0U) << "one a process";
   EXPECT_EQ(places.num_on("cuda:b", seconds(4) + PromisedPlaces::kLongest), 0U);
-  places.promise(own, 7, "cuda:b", seconds(3));
-  places.end(own);
-  EXPECT_EQ(places.num_on("cuda:b", seconds(4)), 0U);
-  places.promise(-1, 7, "cuda:b", seconds(3));
-  EXPECT_EQ(places.num_on("cuda:b", seconds(4)), 0U) << "no such process";
-  EXPECT_TRUE(places.empty());
+  places.promise(pid, 7, "cuda:b", seconds(3));
+  places.end(pid);
+  EXPECT_EQ(places.num(seconds(3)), 0U);
+  places.promise(pid, 7, "cuda:b", seconds(3));
+  sleeper.end();
+  EXPECT_EQ(places.num_on("cuda:b", seconds(3) + millis(199)), 1U) << "not looked at again yet";
+  EXPECT_EQ(places.num_on("cuda:b", seconds(3) + millis(200)), 0U);
+  places.promise(pid, 7, "cuda:b", seconds(4));
+  EXPECT_EQ(places.num(seconds(4)), 0U) << "no such process";
+}
+
+TEST(PromisedPlaces, TheOldestOfAUserEndsForOneMore) {
+  PromisedPlaces places;
+  std::vector<Sleeper> sleepers(PromisedPlaces::kMostOfUser + 1);
+  places.promise(static_cast<std::int32_t>(::getpid()), 8, "cuda:a", seconds(1));
+  for (const Sleeper& sleeper : sleepers) {
+    const bool is_first = &sleeper == &sleepers.front();
+    places.promise(sleeper.pid(), 7, is_first ? "cuda:a" : "cuda:b", seconds(1));
+  }
+  EXPECT_EQ(places.num_on("cuda:a", seconds(1)), 1U) << "another user's stays";
+  EXPECT_EQ(places.num_on("cuda:b", seconds(1)), PromisedPlaces::kMostOfUser);
 }
 
 }  // namespace
