@@ -4,6 +4,9 @@ With jobs of 1, 5 and 10 minutes, and (`spread_`) with lengths that differ as mu
 cluster's jobs do: how much the policy matters depends on that more than on anything else. With
 those that the paper's own averages allow (`fitted_`) there is also what `srtf` reaches where no job
 says its length: `learned_over_bound`, as `benchmarks.learned` describes.
+
+`short_bound_over_srtf`: 10,000 jobs of 0.1 to 2 s that come faster than they can be served. There
+an order that ages with time becomes that of arrival, and the figure is 0.6.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks import learned
 from benchmarks.traces import Setting, compare, seeds, trace_of
+from gpushare.simulate import runs
+from gpushare.simulate.trace import to_csv
 
 if TYPE_CHECKING:
     from benchmarks.report import Report
@@ -29,6 +34,10 @@ SETTING = Setting(
 )
 SPREAD = SETTING._replace(cluster="spread", paper={})
 FITTED = SETTING._replace(cluster="fitted", load=12.5)
+# Who goes first is the question there, so all of them fit.
+SHORT = SETTING._replace(
+    cluster="short", jobs=10_000, seeds=3, machine={"capacity": "100TB"}, paper={}
+)
 
 
 def run(*, quick: bool) -> Report:
@@ -41,6 +50,10 @@ def run(*, quick: bool) -> Report:
         for name, values in other.samples.items():
             report.add_samples(f"{prefix}_{name}", values)
         report.notes.append(f"{prefix}_: {other.notes[0]}")
+    report.figures["short_bound_over_srtf"] = report.add_samples(
+        "short_bound_over_srtf",
+        [_bound_over_srtf(SHORT, seed, quick=quick) for seed in range(seeds(SHORT, quick=quick))],
+    )
     bounds = [
         learned.bound_over_srtf(trace_of(FITTED, seed, quick=quick), seed, FITTED.machine)
         for seed in range(seeds(FITTED, quick=quick))
@@ -51,3 +64,12 @@ def run(*, quick: bool) -> Report:
         f"that ran once before, as long but for a log-normal factor of sigma {learned.ERROR}"
     )
     return report
+
+
+def _bound_over_srtf(setting: Setting, seed: int, *, quick: bool) -> float:
+    """The least average completion time that any schedule could have, over that under `srtf`."""
+    made = to_csv(trace_of(setting, seed, quick=quick))
+    (report,) = runs.run(made, ["srtf"], setting.machine)
+    bound = runs.bound_over(report)
+    assert bound is not None  # some have ended
+    return bound

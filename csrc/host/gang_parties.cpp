@@ -22,7 +22,9 @@ void GangRows::pass_time(Nanos now) {
     parties_.push_back(&gang.party);
   for (Singles& singles : singles_)
     parties_.push_back(&singles.party);
-  contest_.pass(parties_, now - settled_at_.value_or(now));
+  const Nanos time = now - settled_at_.value_or(now);
+  contest_.pass(parties_, time);
+  earn_overdue(time, now);
   settled_at_ = now;
   const auto update = [&](Party& party, Party seen) {
     seen.virtual_time = party.virtual_time;

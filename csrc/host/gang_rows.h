@@ -144,6 +144,7 @@ class GangRows {
     bool has_news = true;               // a rank came, went, or stands in another way
     bool is_first = false;              // by service: nobody before it wants its devices
     Nanos waits_since;                  // its last row ended, or it came
+    Nanos waited;                       // for its rows before
     bool was_complete = false;          // all its ranks were here
     Nanos since;                        // the first of them came, or the row was opened
     Nanos moved_at;                     // a rank made a step or changed how it stands
@@ -162,6 +163,13 @@ class GangRows {
     [[nodiscard]] std::uint64_t most_steps() const;
     [[nodiscard]] double seconds_to_run() const;
     [[nodiscard]] bool is_length_known() const;
+    // The time since which it has waited, with all its ranks there.
+    [[nodiscard]] Nanos stands_since() const;
+  };
+  // The party that waits for too long for the longest time, or will be the first to do so.
+  struct Overdue {
+    Party* party;
+    Nanos since;
   };
   // The single jobs of a device.
   struct Singles {
@@ -193,6 +201,9 @@ class GangRows {
   // gang_service.cpp
   void settle_by_service(Nanos now, RowOrders& orders);
   [[nodiscard]] std::optional<std::size_t> single_before(const Gang& gang) const;
+  void earn_overdue(Nanos time, Nanos now);
+  void note_overdue(Party& party, double at);
+  [[nodiscard]] double overdue_at(const Gang& gang) const;
 
   // gang_parties.cpp
   void pass_time(Nanos now);
@@ -223,6 +234,7 @@ class GangRows {
   // come.
   bool is_line_new_ = false;
   std::optional<Nanos> line_due_;
+  std::optional<Overdue> overdue_;  // as of when the line was gone through
   // By device: how many gangs that wait want a row there. Counted where the line is new.
   std::vector<int> wanting_;
 };

@@ -11,7 +11,11 @@
 // shortest have t(j) to run, and the gang r. If the j shortest run before the gang, it waits for
 // t(j), and each of them waits r less. So none of them goes first if t(j) >= j r for each j.
 //
-// Limits on time and classes come before all of that, as under any policy (party.h).
+// Limits on time and classes come before all of that, as under any policy (party.h). So does a
+// party that has waited for many times as long as it runs: of those of the best class, the one that
+// is overdue for the longest time earns class_floor of the time while no better class runs on its
+// devices. With a turn earned it goes first. A device's machine does the same among its own jobs
+// (csrc/sched/time/class_floor.h).
 //
 // A gang that does not say how long it is counts with the time that it has had, as single jobs do.
 // The same holds of one whose iterations were not seen yet: it has had nothing, so it is first for
@@ -23,6 +27,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
+#include <cstdint>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -101,11 +107,16 @@ void GangRows::settle_by_service(Nanos now, RowOrders& orders) {
                       gang.waits_since, &name, &gang);
   }
   std::sort(line.begin(), line.end());
+  overdue_.reset();
+  for (Singles& singles : singles_)
+    if (singles.party.wants && !singles.party.runs)
+      note_overdue(singles.party, singles.seen.overdue_at);
   for (const auto& [rank, service, since, name, gang] : line) {
     const bool is_waiting = gang->state == State::kWaiting;
     if (is_waiting) {
       gang->waits_for = obstacle(*gang, now, orders).value_or("");
       if (!gang->waits_for.empty()) continue;
+      if (wants_row(*gang)) note_overdue(gang->party, overdue_at(*gang));
     }
     const std::vector<std::size_t>& devices = gang->party.devices;
     const auto find = [&devices](const std::vector<const GangName*>& of) {
@@ -135,6 +146,54 @@ void GangRows::settle_by_service(Nanos now, RowOrders& orders) {
   }
   // Somebody of a lower class will be due.
   if (Contest::has_classes(parties_)) orders.look_by(now + options_.least_slice);
+  if (overdue_.has_value() && !overdue_->party->is_due()) {
+    const double lacking = to_seconds(overdue_->party->turn - overdue_->party->earned);
+    const double seconds = lacking / options_.class_floor;
+    orders.look_by(std::max(now, overdue_->since) +
+                   Nanos{static_cast<std::int64_t>(seconds * 1e9) + 1});
+  }
+}
+
+void GangRows::note_overdue(Party& party, double at) {
+  if (!std::isfinite(at) || options_.class_floor <= 0) return;
+  const Nanos since{static_cast<std::int64_t>(at * 1e9)};
+  const auto place = [](const Overdue& of) {
+    return std::pair(of.party->standing.priority, of.since);
+  };
+  const Overdue own{&party, since};
+  if (!overdue_.has_value() || place(own) < place(*overdue_)) overdue_ = own;
+}
+
+// While it waits. What it earns is spent while it runs (Contest::pass()). Below a better class it
+// earns by that, and no more.
+void GangRows::earn_overdue(Nanos time, Nanos now) {
+  if (!overdue_.has_value()) return;
+  Party& party = *overdue_->party;
+  if (!party.wants || party.runs || party.is_due()) return;
+  const auto is_above = [&](const Party* other) {
+    return other->runs && other->standing.priority < party.standing.priority &&
+           other->shares_device_with(party);
+  };
+  if (std::any_of(parties_.begin(), parties_.end(), is_above)) return;
+  const double seconds = to_seconds(std::clamp(now - overdue_->since, Nanos{}, time));
+  party.earned += Nanos{static_cast<std::int64_t>(seconds * options_.class_floor * 1e9)};
+  is_line_new_ = is_line_new_ || party.is_due();
+}
+
+// Its ranks run at the same time, so it has run for as long as one of them.
+double GangRows::overdue_at(const Gang& gang) const {
+  sched::Standing standing = gang.party.standing;
+  standing.served = standing.served / static_cast<std::int64_t>(gang.ranks.size());
+  standing.waiting_since = gang.stands_since();
+  standing.waited = gang.waited;
+  return contest_.overdue_at(standing);
+}
+
+Nanos GangRows::Gang::stands_since() const {
+  Nanos latest = waits_since;
+  for (const auto& [job, rank] : ranks)
+    latest = std::max(latest, rank.wants_since);
+  return latest;
 }
 
 bool GangRows::Gang::is_length_known() const {

@@ -14,7 +14,8 @@
 // run.
 //
 // No class starves another: while a party of a higher class has one of its devices, the first party
-// of a class that waits earns class_floor of the time. With a turn earned it goes first.
+// of a class that waits earns class_floor of the time. With a turn earned it goes first. The same
+// holds of a party that has waited for too long, where the policy says when that is.
 //
 // What it does not do: it decides no turn's length and knows no rows (gang_rows.h).
 #pragma once
@@ -70,6 +71,10 @@ class Contest {
   [[nodiscard]] bool is_by_service() const { return policy_->sharing().is_by_service; }
   // Whether some of them are of different classes.
   [[nodiscard]] static bool has_classes(const Parties& all);
+  // When a party that stands so has waited too long, in seconds (OrderKey::overdue_at).
+  [[nodiscard]] double overdue_at(const sched::Standing& standing) const {
+    return policy_->key(standing).overdue_at;
+  }
   // Limits on time first, then who is due, then the policy's order.
   [[nodiscard]] bool goes_before(const Party& first, const Party& second) const;
   // The party as it would be if it ended a turn of so long now.

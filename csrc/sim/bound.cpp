@@ -23,13 +23,15 @@
 #include <queue>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/policies/policy.h"
 
 namespace gpushare::sim {
 namespace {
 
 // How many jobs a device may run at once.
 std::uint32_t num_lanes(const sched::CoordinatorOptions& options) {
-  return std::max(options.num_lanes, options.policy == "pack" ? options.pack_lanes : 1);
+  const bool is_pack = sched::sharing_of(options.policy).in_one_line;
+  return std::max(options.num_lanes, is_pack ? options.pack_lanes : 1);
 }
 
 double work_of(const JobSpec& job, std::uint32_t lanes) {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpushare._settings.settings import POLICIES
 from tests.python.command_line import gpushare, needs_daemon, run_as_job
 from tests.python.fake_coordinator import FakeCoordinator, make_job, make_report
 
@@ -134,7 +135,7 @@ def test_policy_without_a_coordinator_is_exit_3(tmp_path: Path) -> None:
 def test_without_a_coordinator_the_policies_can_be_seen(tmp_path: Path) -> None:
     ended = gpushare("policy", socket=f"{tmp_path}/none")
     assert ended.returncode == 3
-    assert ended.stdout == "the policies are: fair, rr, fifo, srtf, priority, deadline, pack\n"
+    assert ended.stdout == f"the policies are: {', '.join(POLICIES)}\n"
     as_json = gpushare("policy", "--json", socket=f"{tmp_path}/none")
     assert as_json.returncode == 3
     assert json.loads(as_json.stdout) == {"schema_version": 1, "devices": []}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpushare._settings.settings import POLICIES
 from tests.python.command_line import gpushare, needs_daemon, run_as_job
 from tests.python.fake_coordinator import FakeCoordinator, make_job, make_report
 
@@ -126,6 +127,5 @@ def test_a_running_job_is_changed() -> None:
         "job 1 (small): priority interactive, weight 4, memory limit none, deadline none, "
         "share limit none",
         "job 1 (small): policy srtf, for all jobs of cpu",
-        "gpushare: policy soon: allowed: fair, rr, fifo, srtf, priority, deadline, pack. "
-        "See: gpushare set --help",
+        f"gpushare: policy soon: allowed: {', '.join(POLICIES)}. See: gpushare set --help",
     ], ended.stderr

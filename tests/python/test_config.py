@@ -230,7 +230,7 @@ def test_a_named_file_is_the_only_one_and_must_exist(tmp_path):
         (
             "[coordinator]\npolicy = 7\n",
             "coordinator.policy: bad value 7; allowed: "
-            "fair, rr, fifo, srtf, priority, deadline, pack",
+            "fair, rr, fifo, srtf, priority, deadline, pack, srtf+pack, deadline+pack",
         ),
         ("[device.cpu]\ncapacity = true\n", "device.cpu.capacity: bad value True"),
         ("[device.cpu]\ncapacity = 1.5\n", "device.cpu.capacity: bad value 1.5"),

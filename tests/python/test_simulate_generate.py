@@ -129,7 +129,7 @@ def test_a_model_uses_all_of_the_device_with_its_most_images_a_second() -> None:
     [("nobody", {}), ("salus", {"jobs": 0}), ("salus", {"devices": 0}), ("salus", {"load": 0.0})],
 )
 def test_what_is_out_of_range_is_refused(cluster: str, wish: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=r"salus, fitted, spread, philly, |above 0"):
+    with pytest.raises(ValueError, match=r"salus, fitted, spread, short, philly, |above 0"):
         generate.generate(cluster, **{"jobs": 10, **wish})
 
 

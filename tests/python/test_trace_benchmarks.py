@@ -18,6 +18,7 @@ def faster(monkeypatch: pytest.MonkeyPatch) -> None:
                 "policy": policy,
                 "completion_seconds": dict.fromkeys(runs.COMPARED, 10.0 / (1 + number)),
                 "bound_seconds": 1.0,
+                "makespan_seconds": 8.0 / (1 + number),
                 "num_jobs": 7,
                 "num_finished": 7,
                 "wait_seconds": {"worst": 3600.0 * number},
@@ -35,7 +36,17 @@ def test_figures_are_ratios_to_exclusive_and_the_bound_beside_the_papers() -> No
     assert report.name == "trace_salus"
     figures = {}
     for prefix in ("", "spread_", "fitted_"):
-        for number, policy in enumerate(("exclusive", "fifo", "srtf", "rr", "fair", "pack")):
+        for number, policy in enumerate(
+            (
+                "exclusive",
+                "fifo",
+                "srtf",
+                "rr",
+                "fair",
+                "pack",
+                "srtf+pack",
+            )
+        ):
             figures[f"{prefix}worst_wait_{policy}_hours"] = float(number)
             figures[f"{prefix}bound_over_{policy}"] = pytest.approx((1 + number) / 10.0)
             if policy != "exclusive":
@@ -43,8 +54,12 @@ def test_figures_are_ratios_to_exclusive_and_the_bound_beside_the_papers() -> No
                     figures[f"{prefix}{figure}exclusive_over_{policy}"] = pytest.approx(
                         1.0 + number
                     )
+        figures[f"{prefix}lanes_makespan_over_fifo"] = pytest.approx(2 / 7)
     papers = {f"{prefix}paper_exclusive_over_srtf": 3.19 for prefix in ("", "fitted_")}
-    assert report.figures == figures | papers | {"learned_over_bound": 0.5}
+    assert report.figures == figures | papers | {
+        "learned_over_bound": 0.5,
+        "short_bound_over_srtf": pytest.approx(0.1),
+    }
 
 
 def test_jobs_that_did_not_end_are_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -284,7 +284,7 @@ std::string_view name_for_files(const DaemonOptions& options) {
 }
 
 std::uint32_t default_pack_lanes(const DaemonOptions& options) {
-  if (wire::is_cuda(options.coordinator.device)) return sched::kFewLanes;
+  if (wire::is_cuda(options.coordinator.device)) return sched::kMaxLanes;
   return std::clamp(std::thread::hardware_concurrency(), 2U, sched::kMaxLanes);
 }
 

@@ -215,7 +215,8 @@ constexpr std::array kSettings{
         [](Options& o, Text t, Nanos) { return set_size_of(false, o, o.reserve, t, Bytes{0}); }},
     Setting{"device.cuda.reserve", nullptr, kReserve, "", 0,
             [](Options& o, Text t, Nanos) { return set_size_of(true, o, o.reserve, t, Bytes{0}); }},
-    Setting{"coordinator.policy", "--policy", "fair, rr, fifo, srtf, priority, deadline or pack",
+    Setting{"coordinator.policy", "--policy",
+            "fair, rr, fifo, srtf, priority, deadline, pack, srtf+pack or deadline+pack",
             "whom to serve next", 0,
             [](Options& o, Text t, Nanos) {
               return sched::make_policy(t).has_value() && set_text(o.coordinator.policy, t);
@@ -232,7 +233,7 @@ constexpr std::array kSettings{
             "the allowed loss by switching, as a fraction", 0,
             [](Options& o, Text t, Nanos) { return set_loss(o, t); }},
     Setting{"coordinator.class_floor", "--class-floor", "a number from 0 to 0.3",
-            "the part of the time of each class that waits below another", 0,
+            "the part of the time of each class that waits below another, and of overdue jobs", 0,
             [](Options& o, Text t, Nanos) { return set_class_floor(o, t); }},
     Setting{"coordinator.memory_wait", "--memory-wait-s", kTimeOrZero,
             "how long to wait for room before out of memory", kSecond,

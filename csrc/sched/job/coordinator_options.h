@@ -14,8 +14,6 @@ namespace gpushare::sched {
 
 // More jobs at once than this are not of use on one device.
 inline constexpr std::uint32_t kMaxLanes = 16;
-// Under `pack`, where nobody says how many, and a device has no cores to count.
-inline constexpr std::uint32_t kFewLanes = 4;
 
 struct CoordinatorOptions {
   std::string device = "cpu";
@@ -26,7 +24,7 @@ struct CoordinatorOptions {
   Nanos min_quantum = millis(250);  // floor: one iteration, and this
   Nanos max_wait = seconds(10);     // ceiling on waiting
   double switch_loss = 0.02;        // the part of the time that switching may cost
-  double class_floor = 0.05;        // of the time, for each class that waits below another
+  double class_floor = 0.05;        // of the time, for a class below another, and overdue jobs
   Nanos memory_wait = seconds(600);
   Nanos gap_poll = millis(10);            // how often a holder's gap is looked at while others wait
   Nanos iteration_warning = seconds(60);  // a lease held so long without a boundary is reported

@@ -218,6 +218,7 @@ Standing Job::standing() const {
           .registered_at = who.registered_at,
           .queued = place.queued,
           .waiting_since = place.waiting_since,
+          .waited = served.waited,
           .served = served.time,
           .virtual_time = served.virtual_time,
           .iterations_to_go = iterations_to_go(),

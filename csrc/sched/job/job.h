@@ -82,6 +82,7 @@ struct Standing {
   Nanos registered_at;
   std::uint64_t queued = 0;  // counts entries into the table
   Nanos waiting_since;
+  Nanos waited;  // for leases before this one
   Nanos served;
   double virtual_time = 0;      // seconds served over weight
   double iterations_to_go = 0;  // 0: unknown

@@ -35,12 +35,17 @@ struct ExpectedRest {
   double iterations = 0;  // 0: unknown
   std::uint64_t least = 0;
   std::uint64_t most = 0;
-  std::size_t runs = 0;  // that it follows from
+  std::size_t runs = 0;    // that it follows from
+  bool is_beyond = false;  // the job has run longer than all of them
 };
 
 class Lengths {
  public:
   static constexpr std::size_t kMost = 16;
+  // What a job that has run longer than all before it has to go still, over what it has run. That
+  // of log-normal lengths whose logarithms differ by 0.3: as jobs of one model do that are run
+  // again. Beyond twice the longest run it is a job of another kind, of which nothing is known.
+  static constexpr double kBeyond = 0.25;
 
   void note(const PastRun& run) {
     if (run.iterations == 0) return;
@@ -55,8 +60,8 @@ class Lengths {
   [[nodiscard]] const std::vector<PastRun>& runs() const { return runs_; }
 
   // For a job that has run `done` iterations: the mean of what earlier jobs had to go after as
-  // many. Jobs that had ended by then say nothing of it. If some had the job's name, only they
-  // count.
+  // many. Jobs that had ended by then say nothing of it, unless all had, and not long before: then
+  // the job is at its end too. If some had the job's name, only they count.
   // source: the mean residual life; Gu et al., "Tiresias: A GPU Cluster Manager for Distributed
   // Deep Learning" (NSDI 2019), ranks jobs by how long those before them ran.
   [[nodiscard]] ExpectedRest rest(std::uint32_t name, std::uint64_t done) const {
@@ -64,15 +69,24 @@ class Lengths {
         std::any_of(runs_.begin(), runs_.end(), [&](const PastRun& r) { return r.name == name; });
     ExpectedRest rest;
     double sum = 0;
+    std::uint64_t longest = 0;
+    std::size_t num = 0;
     for (const PastRun& run : runs_) {
-      if (run.iterations <= done || (is_known_by_name && run.name != name)) continue;
+      if (is_known_by_name && run.name != name) continue;
+      ++num;
+      longest = std::max(longest, run.iterations);
+      if (run.iterations <= done) continue;
       const std::uint64_t to_go = run.iterations - done;
       sum += static_cast<double>(to_go);
       rest.least = rest.runs == 0 ? to_go : std::min(rest.least, to_go);
       rest.most = std::max(rest.most, to_go);
       ++rest.runs;
     }
-    if (rest.runs > 0) rest.iterations = sum / static_cast<double>(rest.runs);
+    if (rest.runs > 0) {
+      rest.iterations = sum / static_cast<double>(rest.runs);
+    } else if (longest > done / 2) {
+      rest = {.iterations = static_cast<double>(done) * kBeyond, .runs = num, .is_beyond = true};
+    }
     return rest;
   }
 

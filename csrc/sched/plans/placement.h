@@ -43,6 +43,8 @@ struct Placement {
 struct PlacedJobs {
   std::vector<PlacedJob> jobs;
   Bytes capacity;  // less what is persistent of those that take no turns
+  // Not even one lane has room for all of them at once, so memory moves when they change turns.
+  bool is_too_much = false;
 };
 
 // Assigns a lane to each job that takes turns. `capacity` is that of the device less the persistent

@@ -37,8 +37,10 @@ std::unique_ptr<const Policy> make_srtf();
 std::unique_ptr<const Policy> make_priority();
 // Whose iteration must be over first.
 std::unique_ptr<const Policy> make_deadline();
-// By time served over weight, side by side where that pays.
+// Side by side where that pays, in the order of fair, of srtf, or of deadline.
 std::unique_ptr<const Policy> make_pack();
+std::unique_ptr<const Policy> make_srtf_pack();
+std::unique_ptr<const Policy> make_deadline_pack();
 // NEW_POLICY: one declaration here, and one file beside fair.cpp.
 
 }  // namespace gpushare::sched

@@ -26,10 +26,15 @@ struct Entry {
 // NEW_POLICY: one line here; its name in daemon/config/settings.cpp and
 // gpushare/_settings/settings.py too, which tests compare.
 constexpr std::array kPolicies{
-    Entry{"fifo", make_fifo},         Entry{"rr", make_rr},
-    Entry{"fair", make_fair},         Entry{"srtf", make_srtf},
-    Entry{"priority", make_priority}, Entry{"deadline", make_deadline},
+    Entry{"fifo", make_fifo},
+    Entry{"rr", make_rr},
+    Entry{"fair", make_fair},
+    Entry{"srtf", make_srtf},
+    Entry{"priority", make_priority},
+    Entry{"deadline", make_deadline},
     Entry{"pack", make_pack},
+    Entry{"srtf+pack", make_srtf_pack},
+    Entry{"deadline+pack", make_deadline_pack},
 };
 
 }  // namespace
@@ -122,6 +127,11 @@ std::vector<std::string> policy_names() {
   for (const Entry& entry : kPolicies)
     names.emplace_back(entry.name);
   return names;
+}
+
+Sharing sharing_of(const std::string& name) {
+  const auto policy = make_policy(name);
+  return policy.has_value() ? (*policy)->sharing() : Sharing{};
 }
 
 }  // namespace gpushare::sched

@@ -13,6 +13,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,6 +34,9 @@ struct OrderKey {
   double number = 0;       // the policy's own; never NaN
   std::uint64_t arrival = 0;
   JobId id;  // makes keys distinct
+  // In seconds, when the job has waited too long if it waits until then; never, under most
+  // policies. It orders nothing here: a part of the time goes to jobs past it (class_floor.h).
+  double overdue_at = std::numeric_limits<double>::infinity();
   auto operator<=>(const OrderKey&) const = default;
 };
 
@@ -77,6 +81,10 @@ class Policy {
  protected:
   explicit Policy(std::vector<const PolicyRule*> rules = {}, Sharing sharing = {})
       : rules_(std::move(rules)), sharing_(sharing) {}
+  // What the other policy says, for one whose order is that of another.
+  static std::string compare_by(const Policy& other, const Job& first, const Job& second) {
+    return other.compare(first, second);
+  }
 
  private:
   // Why `first` is before `second` by the number of the key, in the terms of the policy. pre: they
@@ -90,5 +98,7 @@ class Policy {
 // errors: kInvalidArgument for a name that no policy has, with the names there are.
 Result<std::unique_ptr<const Policy>> make_policy(const std::string& name);
 std::vector<std::string> policy_names();
+// That of the policy; as without any rules for a name that none has.
+Sharing sharing_of(const std::string& name);
 
 }  // namespace gpushare::sched

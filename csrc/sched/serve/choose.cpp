@@ -2,7 +2,10 @@
 // others: ranks on other devices wait for it. Otherwise three rules are asked, from the strongest
 // to the weakest:
 //
-// 1. A class that has earned its turn (class_floor.h) has its first job served.
+// 1. A class that has earned its turn (class_floor.h) has its first job served. In place of that
+// job,
+//    or of the one that rule 2 finds, one of its class is served that has waited for much longer
+//    than it runs, if such jobs have earned a turn.
 // 2. Otherwise the first in line that may have the lane. A job with an obstacle of its own
 //    (obstacles.h) is passed over. Jobs at no time limit come first, then those at their user's
 //    elastic limit, then those at their own.
@@ -30,7 +33,8 @@
 namespace gpushare::sched {
 namespace {
 
-// The part of what it has earned that a class keeps where none of its jobs can have its turn now.
+// The part of what it has earned that a class, or the overdue jobs, keep where none of them can
+// have the turn now.
 constexpr double kKept = 0.9;
 
 // Lets the job be chosen if it has no obstacle of its own, beside limits on time that the caller
@@ -90,8 +94,25 @@ JobId choose_for_floor(Step& step, Lane& lane, RoomPool& pool) {
            let_be_next(step, lane, job, Setback::kNone, pool);
   });
   // If the class stayed due, the holder would be asked for its lease again at once.
-  if (next == JobId{0}) lane.floor_earned.at(static_cast<std::size_t>(*due)) *= kKept;
+  if (next == JobId{0}) lane.earned.of_class.at(static_cast<std::size_t>(*due)) *= kKept;
   return next;
+}
+
+// In place of the chosen job, the one of its class that is overdue for the longest time and may
+// run, if overdue jobs are due. If none of them may, they are due again a little later.
+JobId choose_overdue(Step& step, Lane& lane, JobId chosen, RoomPool& pool) {
+  if (chosen == JobId{0}) return chosen;
+  const Table& table = std::as_const(step).table();
+  const wire::Priority priority = table.at(chosen).settings.priority;
+  if (overdue_job(table, lane, priority, step.now()) == JobId{0}) return JobId{0};
+  for (const auto& [at, id] : lane.waiting.overdue(priority)) {
+    if (at > to_seconds(step.now())) break;
+    const Job& job = table.at(id);
+    if (setback(table, job) == Setback::kNone && let_be_next(step, lane, job, Setback::kNone, pool))
+      return id;
+  }
+  lane.earned.of_overdue.at(static_cast<std::size_t>(priority)) *= kKept;
+  return JobId{0};
 }
 
 // The chosen job, as far as the policy's own rules agree, or another one that they name.
@@ -108,16 +129,18 @@ JobId choose_by_policy(Step& step, Lane& lane, JobId chosen, const RoomPool& poo
 // A rank that was asked for memory before its row was opened gives that first. Nobody else has the
 // lane meanwhile, since the other ranks wait for this one.
 //
-// A class that is due goes before all that the policy says, or a policy could starve it.
+// What is due goes before all that the policy says, or a policy could starve it.
 JobId choose(Step& step, Lane& lane, RoomPool& pool) {
   lane.kept_out = lane.due = JobId{0};
   if (const JobId rank = first_in_row(step.table(), lane); rank != JobId{0}) {
     const bool owes_room = step.table().at(rank).room.revoke.has_value();
     return owes_room ? JobId{0} : rank;
   }
-  lane.due = choose_for_floor(step, lane, pool);
-  if (lane.due != JobId{0}) return lane.due;
-  return choose_by_policy(step, lane, choose_next(step, lane, pool), pool);
+  const JobId of_class = choose_for_floor(step, lane, pool);
+  const JobId chosen = of_class != JobId{0} ? of_class : choose_next(step, lane, pool);
+  const JobId overdue = choose_overdue(step, lane, chosen, pool);
+  lane.due = overdue != JobId{0} ? overdue : of_class;
+  return lane.due != JobId{0} ? lane.due : choose_by_policy(step, lane, chosen, pool);
 }
 
 }  // namespace gpushare::sched

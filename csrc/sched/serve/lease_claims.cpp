@@ -55,6 +55,11 @@ MaybeClaim claim_of(const std::optional<JobAtTime>& found) {
   return found.has_value() ? MaybeClaim(LeaseClaim{found->at, found->job}) : std::nullopt;
 }
 
+// Of a rule that asks at a known time, for nobody in particular.
+MaybeClaim claim_at(const std::optional<Nanos>& at) {
+  return at.has_value() ? MaybeClaim(LeaseClaim{*at, JobId{0}}) : std::nullopt;
+}
+
 // Of a rule that asks for one job now; 0: it does not.
 MaybeClaim due_now_for(const AskCase& c, JobId job) {
   return job != JobId{0} ? MaybeClaim(LeaseClaim{c.now, job}) : std::nullopt;
@@ -122,15 +127,21 @@ struct LongGap {
 // is asked for as soon as it has earned one.
 struct ClassIsDue {
   static MaybeClaim claim(const AskCase& c) {
-    const auto due = class_due(c.table, c.lane);
-    if (due.has_value() && *due > c.holder.settings.priority) return LeaseClaim{c.now, JobId{0}};
-    const auto at = class_due_at(c.table, c.lane, c.now);
-    if (!at.has_value()) return {};
-    return LeaseClaim{*at, JobId{0}};
+    return claim_at(class_due_at(c.table, c.lane, c.now));
   }
   static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) {
     const auto due = class_due(c.table, c.lane);
     return due.has_value() ? floor_text(c.table, *due) : "a class below its own is due";
+  }
+};
+
+// A long job waits below a stream of shorter ones. Once it is overdue it gets turns all the same.
+struct OverdueIsDue {
+  static MaybeClaim claim(const AskCase& c) {
+    return claim_of(overdue_turn(c.table, c.lane, c.now));
+  }
+  static std::string text(const AskCase& c, const LeaseClaim& claim) {
+    return overdue_text(c.table.at(claim.by), c.now);
   }
 };
 
@@ -222,35 +233,11 @@ struct NeedIsStuck {
   }
 };
 
-// The first job in another lane's line that goes before the holder. Jobs of different lanes can be
-// compared by priority only, except under `pack`. There the first of them take the lanes whose
-// holders were asked already; a holder that has not come to a boundary for long is not counted.
-std::optional<OrderKey> first_elsewhere(const AskCase& c) {
-  const Device& device = c.table.device;
-  if (!device.has_one_line()) {
-    if (c.elsewhere.empty()) return std::nullopt;
-    const OrderKey first = c.elsewhere.front();
-    if (c.holder.settings.priority < first.priority) return std::nullopt;
-    return first;
-  }
-  const auto is_coming = [&](const Lane& other) {
-    return other.is_running() && other.lease->is_asked() &&
-           c.now - other.lease->asked_at() < c.table.options.max_wait &&
-           c.table.at(other.lease->job()).is_connected();
-  };
-  const auto num_asked =
-      static_cast<std::size_t>(std::count_if(device.lanes.begin(), device.lanes.end(), is_coming));
-  if (c.elsewhere.size() <= num_asked) return std::nullopt;
-  const OrderKey first = c.elsewhere[num_asked];
-  if (requeued_key(c.table, c.lane, c.now) < first) return std::nullopt;
-  return first;
-}
-
 // Some jobs wait for this holder in the lines of other lanes (elsewhere.h), for its turns or for
 // its room, and would not be served if only this lane's line counted.
 struct WaitsElsewhere {
   static MaybeClaim claim(const AskCase& c) {
-    return due_now_for(c, first_elsewhere(c).value_or(OrderKey{}).id);
+    return due_now_for(c, first_elsewhere(c.table, c.lane, c.elsewhere, c.now));
   }
   static std::string text(const AskCase& c, const LeaseClaim& claim) {
     return fmt::format("quantum of {} is over, {} in lane {} waits for it",
@@ -293,9 +280,7 @@ struct GapIsLent {
 // A class that has earned its turn keeps the lane until that is over, whoever waits.
 struct ClassTurnEnds {
   static MaybeClaim claim(const AskCase& c) {
-    const auto at = floor_turn_ends(c.table, c.lane, c.now);
-    if (!at.has_value()) return {};
-    return LeaseClaim{*at, JobId{0}};
+    return claim_at(floor_turn_ends(c.table, c.lane, c.now));
   }
   static std::string text(const AskCase& /*c*/, const LeaseClaim& /*claim*/) {
     return "the turn of its class is over";
@@ -325,6 +310,7 @@ constexpr std::array kRules{
     rule_of<OverItsShare>(kAlways),
     gap_rule_of<LongGap>(kAlways, false),
     rule_of<ClassIsDue>(kOutsideClassTurn),
+    rule_of<OverdueIsDue>(kOutsideClassTurn),
     rule_of<LenderIsBack>(kOutsideClassTurn),
     rule_of<InterruptedGoesOn>(kOutsideClassTurn),
     rule_of<InterruptedWaitsLong>(kOutsideClassTurn),

@@ -1,8 +1,9 @@
 // Why two or more jobs may not run at the same time under `pack`. The reasons are asked in this
 // order: one of them is guaranteed and runs alone; one was not yet timed alone, so that nothing
-// could be compared; two of them were found not to pay; those that run are still on trial, and a
-// trial must not be disturbed; the whole set was found not to pay; too many sets of this size did
-// not pay lately.
+// could be compared; they need more memory than there is; the first of them would be
+// delayed too much for what the others have to run; two of them were found not to pay; those that
+// run are still on trial, and a trial must not be disturbed; the whole set was found not to pay;
+// too many sets of this size did not pay lately.
 //
 // A job's way is free if all holders that stand against it are gone. Holders that do not stand
 // against it one by one may still do so together. Then the last of them in the policy's order is
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -34,6 +36,39 @@ Bar bar_of_pair(const Packing& packing, const Job& a, const Job& b, Nanos now) {
   return {Bar::Kind::kDoesNotPay, pair};
 }
 
+// All that the job needs in an iteration; of one that learns still, what it has.
+Bytes size_of(const Table& table, const Job& job) {
+  const auto& sizes = job.place.sizes;
+  if (sizes.has_value()) return sizes->persistent + sizes->ephemeral;
+  return table.device.ledger.room(job.id);
+}
+
+// A set that does not fit would only wait for each other's room.
+Bar bar_of_sizes(const Table& table, const JobSet& all) {
+  Bytes needed;
+  for (const JobId job : all)
+    needed += size_of(table, table.at(job));
+  return needed > table.device.ledger.capacity() ? Bar{Bar::Kind::kTooLarge, all} : Bar{};
+}
+
+// Under a policy that serves who has least to run first, whether more is lost for that one than the
+// others gain. A job's progress counts by what it brings nearer to its end: over the time that the
+// job has to run. Together each of k jobs is taken to get on by total / k. Of a set that was not
+// tried yet that is not known, and it is tried if it may be worth it.
+bool delays_first(const Table& table, const JobSet& all) {
+  constexpr double kHopedFor = 0.5;
+  const Packing& packing = table.device.side_by_side.packing;
+  const double known = packing.total(all);
+  const double total = known > 0 ? known : packing.total_before(all) + kHopedFor;
+  double least = std::numeric_limits<double>::infinity();
+  for (const JobId job : all)
+    least = std::min(least, remaining_seconds(table.at(job).standing()));
+  double value = 0;
+  for (const JobId job : all)
+    value += least / std::max(remaining_seconds(table.at(job).standing()), least);
+  return least > 0 && value * total < static_cast<double>(all.size());
+}
+
 }  // namespace
 
 std::string names_of(const JobSet& set) {
@@ -49,6 +84,9 @@ std::string text_of(const Packing& packing, const Bar& bar) {
   switch (bar.kind) {
     case Bar::Kind::kGuaranteed: return fmt::format("{} is guaranteed, and runs alone", names);
     case Bar::Kind::kNotTimed: return fmt::format("{} runs alone until it is timed", names);
+    case Bar::Kind::kTooLarge: return fmt::format("{} do not fit together", names);
+    case Bar::Kind::kDelays:
+      return fmt::format("{} differ too much in what they have to run", names);
     case Bar::Kind::kOnTrial: return fmt::format("{} are on trial", names);
     case Bar::Kind::kDoesNotPay:
       return fmt::format("{} do not pay: {}", names, verdict_text(packing, bar.jobs));
@@ -85,10 +123,13 @@ Bar bar_of(const Table& table, const Job& job, const JobSet& holders, Nanos now)
     const Bar bar = bar_of_pair(packing, job, table.at(other), now);
     if (bar) return bar;
   }
+  const JobSet all = with(holders, job.id);
+  if (const Bar bar = bar_of_sizes(table, all)) return bar;
+  if (table.device.policy->sharing().is_by_service && delays_first(table, all))
+    return {Bar::Kind::kDelays, all};
   if (holders.size() > 1 && packing.verdict(holders, now) != Verdict::kPays) {
     return {Bar::Kind::kOnTrial, holders};
   }
-  const JobSet all = with(holders, job.id);
   const Verdict verdict = packing.verdict(all, now);
   if (verdict == Verdict::kDoesNotPay) return {Bar::Kind::kDoesNotPay, all};
   const bool is_new = verdict == Verdict::kTrial;

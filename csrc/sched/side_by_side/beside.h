@@ -13,7 +13,16 @@ namespace gpushare::sched {
 
 // Why jobs may not run at the same time.
 struct Bar {
-  enum class Kind : std::uint8_t { kNone, kGuaranteed, kNotTimed, kOnTrial, kDoesNotPay, kSize };
+  enum class Kind : std::uint8_t {
+    kNone,
+    kGuaranteed,
+    kNotTimed,
+    kTooLarge,
+    kDelays,
+    kOnTrial,
+    kDoesNotPay,
+    kSize
+  };
   Kind kind = Kind::kNone;
   JobSet jobs;  // whom it is about
 

@@ -8,6 +8,8 @@
 // Under `pack` all lines are one order. A free lane draws the first job, of any line of a held
 // lane, that is able to run there: it may be moved, fits, and may run beside the holders. Those
 // that limits on time set back less are drawn first. If a job has a claim, only that one is drawn.
+// Where memory moves anyhow when jobs change turns, a job fits if it does so beside the holders
+// (beside.h); else also beside all that is kept in memory.
 #include "csrc/sched/side_by_side/elsewhere.h"
 
 #include <algorithm>
@@ -18,6 +20,7 @@
 #include "csrc/sched/side_by_side/beside.h"
 #include "csrc/sched/side_by_side/pack_claim.h"
 #include "csrc/sched/time/share_limit.h"
+#include "csrc/sched/time/shares.h"
 #include "csrc/sched/turns/lane_moves.h"
 
 namespace gpushare::sched {
@@ -68,7 +71,8 @@ class Search {
     const bool is_move = from.id != to_.id;
     if (is_move && !may_be_moved(device, job)) return false;
     if (bar_of(table_, job, others_, now_)) return false;
-    return !is_move || fits_in(device.placed, device.lanes.size(), job.id, to_.id);
+    return !is_move || device.placed.is_too_much ||
+           fits_in(device.placed, device.lanes.size(), job.id, to_.id);
   }
 
   const Table& table_;
@@ -105,6 +109,28 @@ std::vector<OrderKey> waiting_elsewhere(const Table& table, const Lane& lane, Na
   }
   std::sort(keys.begin(), keys.end());
   return keys;
+}
+
+// The first of them take the lanes whose holders were asked already; a holder that has not come to
+// a boundary for long is not counted.
+JobId first_elsewhere(const Table& table,
+                      const Lane& lane,
+                      const std::vector<OrderKey>& keys,
+                      Nanos now) {
+  const Device& device = table.device;
+  if (!device.has_one_line()) {
+    const wire::Priority holders = table.at(lane.lease->job()).settings.priority;
+    return keys.empty() || holders < keys.front().priority ? JobId{0} : keys.front().id;
+  }
+  const auto is_coming = [&](const Lane& other) {
+    return other.is_running() && other.lease->is_asked() &&
+           now - other.lease->asked_at() < table.options.max_wait &&
+           table.at(other.lease->job()).is_connected();
+  };
+  const auto num_asked =
+      static_cast<std::size_t>(std::count_if(device.lanes.begin(), device.lanes.end(), is_coming));
+  if (keys.size() <= num_asked || requeued_key(table, lane, now) < keys[num_asked]) return JobId{0};
+  return keys[num_asked].id;
 }
 
 // The draw moves the job to the free lane, so that from then on all is as if it had queued there.

@@ -18,6 +18,12 @@ namespace gpushare::sched {
 
 // The keys of the jobs of other lines that count for this lane, in order. pre: the lane is held.
 std::vector<OrderKey> waiting_elsewhere(const Table& table, const Lane& lane, Nanos now);
+// The first of those keys that goes before the holder; 0: none does. Jobs of different lanes can be
+// compared by priority only, except where all lanes have one line.
+JobId first_elsewhere(const Table& table,
+                      const Lane& lane,
+                      const std::vector<OrderKey>& keys,
+                      Nanos now);
 // Moves the first job of all lines to the free lane, if it stands in another one. pre: all lanes
 // have one line.
 void draw_first(Step& step, Lane& lane);

@@ -10,6 +10,7 @@
 #include "csrc/sched/side_by_side/pack_claim.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -30,9 +31,12 @@ constexpr Nanos kPassedOverLook = seconds(1);
 constexpr int kMostWaits = 3;
 
 // Whether the job was passed over for so long that it runs next. Its user may have had all his time
-// by another job, which pays beside the holders, so the order alone would never let it begin.
+// by another job, which pays beside the holders, so the order alone would never let it begin. Where
+// the policy says from when on a job is overdue, a shorter wait is what the order is for.
 bool is_passed_over(const Table& table, const Job& job, Nanos now) {
-  return now - job.place.waiting_since >= table.options.max_wait * kMostWaits;
+  if (now - job.place.waiting_since < table.options.max_wait * kMostWaits) return false;
+  const double overdue_at = table.device.policy->key(job.standing()).overdue_at;
+  return !std::isfinite(overdue_at) || overdue_at <= to_seconds(now);
 }
 
 // Whether a better class goes before the job, however long it waits.

@@ -7,6 +7,7 @@
 #include "csrc/sched/table/job_table.h"
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -50,6 +51,8 @@ void JobTable::insert(const OrderKey& key) {
   }
   group.jobs.insert(stored);
   ++num_of_.at(static_cast<std::size_t>(key.priority));
+  if (std::isfinite(key.overdue_at))
+    overdue_.at(static_cast<std::size_t>(key.priority)).emplace(key.overdue_at, key.id);
   set_user_time(key.priority, key.user, key.user_time);
 }
 
@@ -71,6 +74,7 @@ void JobTable::erase(JobId job) {
     groups_.erase(group);
   }
   --num_of_.at(static_cast<std::size_t>(key.priority));
+  overdue_.at(static_cast<std::size_t>(key.priority)).erase({key.overdue_at, job});
   keys_.erase(found);
   GS_EXPENSIVE_CHECK(check_invariants());
 }
@@ -167,7 +171,12 @@ void JobTable::check_invariants() const {
     num_keys += group.jobs.size();
   }
   GS_CHECK(num_keys == keys_.size(), "{} keys of {} jobs", num_keys, keys_.size());
+  std::size_t num_overdue = 0;
   for (const auto& [job, key] : keys_) {
+    const bool is_ever_overdue = std::isfinite(key.overdue_at);
+    num_overdue += is_ever_overdue ? 1 : 0;
+    GS_CHECK(!is_ever_overdue || overdue(key.priority).contains({key.overdue_at, job}),
+             "job {} is not among those that will be overdue", job.value);
     ++num_of.at(static_cast<std::size_t>(key.priority));
     GS_CHECK(key.id == job, "job {} has the key of {}", job.value, key.id.value);
     const auto group = groups_.find({key.priority, key.user});
@@ -175,6 +184,9 @@ void JobTable::check_invariants() const {
              "job {} is not in the order", job.value);
   }
   GS_CHECK(num_of == num_of_, "the numbers by priority are others");
+  for (const Overdue& of_class : overdue_)
+    num_overdue -= of_class.size();
+  GS_CHECK(num_overdue == 0, "jobs are overdue that do not wait");
 }
 
 }  // namespace gpushare::sched

@@ -15,6 +15,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "csrc/base/units.h"
@@ -87,6 +88,12 @@ class JobTable {
   // And of one user.
   [[nodiscard]] std::optional<OrderKey> first_of(wire::Priority priority, std::uint32_t user) const;
   [[nodiscard]] std::optional<OrderKey> key_of(JobId job) const;
+  // Those of a class who will have waited too long at some time, with that time and in that order;
+  // none under most policies.
+  using Overdue = std::set<std::pair<double, JobId>>;
+  [[nodiscard]] const Overdue& overdue(wire::Priority priority) const {
+    return overdue_.at(static_cast<std::size_t>(priority));
+  }
   // The first `n` jobs in the order in which they are thought to have their turns: users of one
   // class by turns.
   [[nodiscard]] std::vector<JobId> order(std::size_t n) const;
@@ -103,6 +110,7 @@ class JobTable {
   Order order_;                          // Invariant: the same groups.
   std::map<JobId, OrderKey> keys_;       // Invariant: the same keys as in groups_.
   std::array<std::size_t, 4> num_of_{};  // by priority
+  std::array<Overdue, 4> overdue_;       // Invariant: all whose overdue_at is finite.
 };
 
 }  // namespace gpushare::sched

@@ -89,10 +89,10 @@ class Lane {
   JobTable waiting;
   std::map<std::uint32_t, LanePool> pools;  // by user: nobody sees another's bytes
   LeaseSlot lease;
-  std::array<ClassTimes, 4> times{};     // by priority (shares.h)
-  std::array<double, 4> floor_earned{};  // seconds, by priority (class_floor.h)
+  std::array<ClassTimes, 4> times{};  // by priority (shares.h)
+  EarnedTime earned;
 
-  JobId due;  // the next job, if it was chosen since its class is due; else 0
+  JobId due;  // the next job, if it was chosen since its class is due, or it is overdue; else 0
   // The first that lacks room within its user's limit: his jobs in other lanes are to make way.
   JobId kept_out;
   std::optional<Hold> hold;

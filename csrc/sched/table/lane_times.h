@@ -1,6 +1,7 @@
 // The virtual times of one lane and priority class: what users have had, and their jobs.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 
@@ -19,6 +20,13 @@ struct Allowance {
   Nanos as_of;
   bool is_used_up = false;
   Nanos gives_since{};  // after it was used up
+};
+
+// What was earned of the lane's time, in seconds and by priority, by those that others go before:
+// by a class below others, and by the overdue jobs of a class (class_floor.h).
+struct EarnedTime {
+  std::array<double, 4> of_class{};
+  std::array<double, 4> of_overdue{};
 };
 
 struct ClassTimes {

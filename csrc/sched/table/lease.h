@@ -35,6 +35,9 @@ struct TimedFrom {
   bool is_in_gap = false;
 };
 
+// Whose turn the lease is, if it is one of a part of the time that others leave (class_floor.h).
+enum class FloorTurn : std::uint8_t { kNone, kOfClass, kOfOverdue };
+
 class Lease {
  public:
   // Another of a gang (gang.h) that holds the lane too.
@@ -96,9 +99,9 @@ class Lease {
   bool is_for_boundary = false;   // it stopped inside for nobody: not asked there again
   Nanos turn_before;              // of its turn, in leases that ended inside an iteration
   bool is_asked_for_gap = false;  // which is lent (gap_chance.h)
-  bool is_for_floor = false;      // its class was due (class_floor.h)
-  bool is_warned = false;         // of an iteration that does not end
-  Nanos warned_since;             // when that iteration began
+  FloorTurn floor_turn = FloorTurn::kNone;
+  bool is_warned = false;  // of an iteration that does not end
+  Nanos warned_since;      // when that iteration began
   std::optional<TimedFrom> timed_from;
   bool is_timed = false;  // an iteration of it was
   Nanos busy_before;      // when it was granted, as TimedFrom has it

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -28,6 +29,8 @@ struct Singles {
   bool is_in_line = false;           // the first of them
   // What the first by length has to run still, in seconds (remaining_seconds() in job.h).
   double seconds_to_run = 0;
+  // When one of them has waited too long, in seconds (OrderKey::overdue_at); never, perhaps.
+  double overdue_at = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace gpushare::sched

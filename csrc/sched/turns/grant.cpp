@@ -18,6 +18,7 @@
 #include "csrc/sched/memory/lanes.h"
 #include "csrc/sched/memory/room_messages.h"
 #include "csrc/sched/memory/user_room.h"
+#include "csrc/sched/time/class_floor.h"
 #include "csrc/sched/time/shares.h"
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/interrupt.h"
@@ -44,6 +45,7 @@ void grant_lease(Step& step, Lane& lane, Job& job, const std::string& remark) {
   for (const PolicyRule* const rule : step.device().policy->rules())
     rule->note_begin(step.table(), lane, job, now);
   note_switch(lane, job, now);
+  const FloorTurn floor_turn = floor_turn_of(step.table(), lane, job, now);
   note_granted(step.device(), lane, job);
   lane.waiting.erase(job.id);
   job.note_granted(now);
@@ -53,7 +55,8 @@ void grant_lease(Step& step, Lane& lane, Job& job, const std::string& remark) {
   lane.begin_lease(Lease(job.id, now), now);
   if (goes_on) lane.lease->turn_before = turn_before;
   lane.lease->busy_before = job.usage.busy;
-  lane.lease->is_for_floor = std::exchange(lane.due, JobId{0}) == job.id;
+  lane.lease->floor_turn = floor_turn;
+  lane.due = JobId{0};
   note_begun(*lane.lease, job);
   step.act({PageAction::Kind::kGrant, job.id, job.served.term, job.room.last_grant_n});
   const std::string others =

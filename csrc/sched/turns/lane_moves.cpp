@@ -114,6 +114,16 @@ Placement place_in_order(const Table& table, const PlacedJobs& found) {
   return placement;
 }
 
+// With one line, free lanes draw those who are to run (elsewhere.h), and memory moves for them from
+// those who wait. So jobs that cannot all be in memory need not be in one lane: each stays where it
+// is, but for lanes that are to be left.
+void stay(const Table& table, const PlacedJobs& found, Placement& placement) {
+  for (std::size_t i = 0; i < found.jobs.size(); ++i) {
+    const LaneId own = found.jobs[i].in_lane;
+    if (!is_lane_closed(table, table.device.lanes.at(own.value))) placement.lanes[i] = own;
+  }
+}
+
 bool is_used(const Table& table, const Lane& lane) {
   if (lane.lease.has_value() || !lane.waiting.empty() || !lane.pools.empty()) return true;
   return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
@@ -189,7 +199,9 @@ void place_jobs(Step& step) {
   if (device.lanes.size() == 1) return;
   PlacedJobs& found = device.placed;
   found = find_candidates(step);
-  const Placement placement = place_in_order(step.table(), found);
+  Placement placement = place_in_order(step.table(), found);
+  found.is_too_much = placement.needed > found.capacity;
+  if (found.is_too_much && device.has_one_line()) stay(step.table(), found, placement);
   for (std::size_t i = 0; i < found.jobs.size(); ++i) {
     const JobId id = found.jobs[i].id;
     const LaneId before = std::exchange(found.jobs[i].placed_in, placement.lanes[i]);

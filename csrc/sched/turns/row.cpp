@@ -61,6 +61,7 @@ Singles singles_on(const Table& table, Nanos now) {
     singles.seconds_to_run =
         singles.weights.empty() ? seconds : std::min(singles.seconds_to_run, seconds);
     singles.weights[job.who.uid] += job.settings.weight;
+    if (key.has_value()) singles.overdue_at = std::min(singles.overdue_at, key->overdue_at);
     const bool is_first =
         !singles.first.has_value() || (key.has_value() && (!first.has_value() || *key < *first));
     if (!is_first) return;

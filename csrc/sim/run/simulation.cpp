@@ -21,6 +21,8 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/policies/policy.h"
+
 namespace gpushare::sim {
 namespace {
 
@@ -126,7 +128,7 @@ void Simulation::renew_loads() {
     whole += load.whole_work();
     num_known += static_cast<std::int64_t>(load.num_known());
   }
-  const bool has_most = scenario_.options.policy == "srtf" && num_known > 0;
+  const bool has_most = sched::sharing_of(scenario_.options.policy).is_by_service && num_known > 0;
   for (std::size_t device = 0; device < devices_.size(); ++device) {
     loads_[device] = host::DeviceLoad(scenario_.options.capacity, scenario_.models.context);
     for (const SimJob* const job : devices_[device]->present()) {

@@ -21,6 +21,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/job/ranges.h"
+#include "csrc/sched/policies/policy.h"
 #include "csrc/sim/scenario/fields.h"
 #include "csrc/sim/scenario/values.h"
 #include "csrc/wire/job_settings.h"
@@ -47,7 +48,7 @@ void read_options(Fields& fields, sched::CoordinatorOptions& options) {
   const bool has_lanes = fields.take("num_lanes", num_lanes);
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
   options.num_lanes = static_cast<std::uint32_t>(std::min(num_lanes, kMost));
-  std::uint64_t pack_lanes = has_lanes ? 0 : sched::kFewLanes;
+  std::uint64_t pack_lanes = has_lanes ? 0 : sched::kMaxLanes;
   fields.take("pack_lanes", pack_lanes);
   options.pack_lanes = static_cast<std::uint32_t>(std::min(pack_lanes, kMost));
   fields.take("min_quantum", options.min_quantum);
@@ -98,7 +99,7 @@ Status read_models(Fields& fields, Models& models) {
 // otherwise only for whether others have overtaken the holder in the policy's order. Under fifo
 // nobody ever overtakes.
 bool needs_only_news(const std::string& policy) {
-  constexpr std::array kPolicies{"fifo", "rr", "fair", "srtf", "pack"};
+  constexpr std::array kPolicies{"fifo", "rr", "fair", "srtf", "pack", "srtf+pack"};
   return std::find(kPolicies.begin(), kPolicies.end(), policy) != kPolicies.end();
 }
 
@@ -292,7 +293,7 @@ Status check_sums(const Scenario& scenario) {
     alone += static_cast<double>(job.iterations) * to_seconds(job.iteration + job.gap);
     bytes += static_cast<double>(job.peak.value()) * job.gpus;
   }
-  const bool is_pack = scenario.options.policy == "pack";
+  const bool is_pack = sched::sharing_of(scenario.options.policy).in_one_line;
   const std::uint32_t num_lanes =
       std::max(scenario.options.num_lanes, is_pack ? scenario.options.pack_lanes : 1);
   const double slowdown = 1 + scenario.models.interference * static_cast<double>(num_lanes - 1);

@@ -76,7 +76,7 @@ class Config:
     """What may move while another job computes, and nobody waits for; 0 for no limit."""
     num_lanes: int = 0
     """How many jobs may run at the same time, as far as they fit. 0: the daemon's default,
-    1; under ``pack`` the number of cores, and 4 on CUDA."""
+    1; under ``pack`` the number of cores, and 16 on CUDA."""
     capacity_bytes: int = 0
     """The CPU's memory, for all jobs; of an unmanaged process, its own limit. 0: default."""
     cuda_capacity_bytes: int = 0

@@ -11,7 +11,9 @@ from gpushare._settings.devices import WISHES, parse_wish
 from gpushare._settings.quantities import MissingUnitError, parse_bytes, parse_number, parse_seconds
 
 LEAST_SHARE = 0.01
-POLICIES = ("fair", "rr", "fifo", "srtf", "priority", "deadline", "pack")
+POLICIES = (
+    "fair", "rr", "fifo", "srtf", "priority", "deadline", "pack", "srtf+pack", "deadline+pack",
+)  # fmt: skip
 PRIORITIES = ("guaranteed", "interactive", "normal", "opportunistic")
 AUTO_ON_OFF = ("auto", "on", "off")
 LOG_LEVELS = ("debug", "info", "warn", "error", "off")

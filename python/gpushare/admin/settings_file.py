@@ -12,7 +12,7 @@ _TEXT = """\
 # a user starts for himself reads this file, too, and must not open to others.
 
 [coordinator]
-# policy = "fair"                # or rr, fifo, srtf, priority, deadline, pack
+# policy = "fair"                # docs/policies.md has them all
 {devices}
 # Jobs use the first GPU unless they name another. With these lines the coordinator of several GPUs
 # chooses one for each, and makes it the first that the job sees (docs/host.md).

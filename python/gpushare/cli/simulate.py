@@ -88,8 +88,8 @@ def simulate(
     generate: Annotated[
         str | None,
         typer.Option(
-            help="Make a trace instead: salus, fitted, spread, alibaba, philly or one of Philly's "
-            "virtual clusters: philly-ee9e8c, philly-11cb48, philly-b436b2, philly-6c71a0."
+            help="Make a trace instead: salus, fitted, spread, short, alibaba, philly or one of "
+            "Philly's virtual clusters: philly-ee9e8c, philly-11cb48, philly-b436b2, philly-6c71a0."
         ),
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="With --generate: how many.")] = 100,

@@ -141,6 +141,10 @@ CLUSTERS = {
         "Assumed: log-normal, a median of 5 minutes",
         _spread_seconds,
     ),
+    "short": Cluster(
+        "none: jobs of 0.1 to 2 s, each length equally often, as a server of small jobs has them",
+        lambda rng: rng.uniform(0.1, 2.0),
+    ),
     "philly": Cluster(
         "Microsoft's Philly cluster (Jeon et al., USENIX ATC 2019): median 13 min; mean 28,329 s "
         "and at most 60 days (Hu et al., SC 2021, table of traces); 1, 2, 4 and 8 GPUs for 70, 10, "

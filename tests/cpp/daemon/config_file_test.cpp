@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Bad{"[coordinator]\npolicy = \"best\"",
             "c.toml:2: coordinator.policy: bad value \"best\"; allowed: fair, rr, fifo, srtf, "
-            "priority, deadline or pack"},
+            "priority, deadline, pack, srtf+pack or deadline+pack"},
         Bad{"[coordinator]\nmax_wait = 0",
             "c.toml:2: coordinator.max_wait: bad value \"0\"; allowed: a time above 0"},
         Bad{"[coordinator]\nmax_wait = [1]",

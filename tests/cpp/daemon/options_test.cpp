@@ -195,7 +195,8 @@ TEST_F(Options, SocketNoneIsForJobsOnly) {
 TEST_F(Options, BadValuesNameOptionValueAndWhatIsAllowed) {
   EXPECT_EQ(
       error_of({"--policy", "best"}),
-      "--policy: bad value \"best\"; allowed: fair, rr, fifo, srtf, priority, deadline or pack");
+      "--policy: bad value \"best\"; allowed: fair, rr, fifo, srtf, priority, deadline, pack, "
+      "srtf+pack or deadline+pack");
   for (const std::string& name : sched::policy_names())
     EXPECT_THAT(error_of({"--policy", "best"}), HasSubstr(name));
   EXPECT_EQ(error_of({"--device", "cuda:0"}),

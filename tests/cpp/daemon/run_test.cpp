@@ -107,7 +107,7 @@ TEST_F(Run, ABadValueIsOneLineAndExitCode2) {
   EXPECT_EQ(ended.exit_code, 2);
   EXPECT_EQ(ended.error_text,
             "gpushared: --policy: bad value \"best\"; allowed: fair, rr, fifo, srtf, priority, "
-            "deadline or pack\n");
+            "deadline, pack, srtf+pack or deadline+pack\n");
 }
 
 TEST_F(Run, AFolderOfOthersIsRefused) {

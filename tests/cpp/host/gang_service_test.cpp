@@ -1,5 +1,6 @@
 // The order of rows by service: time left, times devices.
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -51,10 +52,12 @@ class Gangs {
   }
   void single(std::size_t device,
               double seconds,
-              wire::Priority priority = wire::Priority::kNormal) {
+              wire::Priority priority = wire::Priority::kNormal,
+              double overdue_at = std::numeric_limits<double>::infinity()) {
     sched::Singles singles{.weights = {{1, 1.0}}, .first = sched::Standing{}};
     singles.first->priority = priority;
     singles.seconds_to_run = seconds;
+    singles.overdue_at = overdue_at;
     rows_.note_singles(device, singles);
   }
   void no_single(std::size_t device) { rows_.note_singles(device, {}); }
@@ -129,6 +132,52 @@ TEST(GangService, TheFirstKeepsItsDevicesUntilOneBeforeItComes) {
   gangs.settle();
   EXPECT_TRUE(gangs.is_open("short"));
   EXPECT_FALSE(gangs.is_open("first"));
+}
+
+// Each of the two gangs has had as long as it has to run, so "long" runs for 200 s in all. Overdue
+// after thirty times that, it earns 5 % of the time: a slice of 100 ms after 2 s.
+TEST(GangService, WhoHasWaitedTooLongHasASlice) {
+  Gangs gangs;
+  gangs.add("short", 0, 2, 50);
+  gangs.add("long", 0, 2, 100);
+  const auto end_row = [&](const std::string& gang) {
+    gangs.run(gang);
+    gangs.settle();
+    gangs.stop(gang);
+    gangs.settle();
+    gangs.settle();
+  };
+  gangs.settle();
+  for (const int second : {1000, 6002}) {
+    gangs.now = seconds(second);
+    end_row("short");
+    EXPECT_TRUE(gangs.is_open("short")) << second;
+  }
+  gangs.now = seconds(6004);
+  end_row("short");
+  EXPECT_TRUE(gangs.is_open("long"));
+  EXPECT_FALSE(gangs.is_open("short"));
+  gangs.now = seconds(6005);
+  end_row("long");
+  EXPECT_TRUE(gangs.is_open("short"));
+  EXPECT_FALSE(gangs.is_open("long"));
+}
+
+// A device's machine gives its overdue jobs turns, but has none to give while rows are open there.
+TEST(GangService, ASingleJobThatHasWaitedTooLongGoesBeforeAGang) {
+  Gangs gangs;
+  gangs.add("short", 0, 2, 50);
+  gangs.single(1, 1000, wire::Priority::kNormal, 30);
+  gangs.settle();
+  EXPECT_TRUE(gangs.is_open("short"));
+  gangs.run("short");
+  gangs.settle();
+  gangs.now = seconds(33);
+  gangs.settle();
+  gangs.stop("short");
+  gangs.settle();
+  gangs.settle();
+  EXPECT_FALSE(gangs.is_open("short"));
 }
 
 // Its time grows while it runs, so it must be compared anew.

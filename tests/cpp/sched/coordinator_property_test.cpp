@@ -339,7 +339,7 @@ class Fuzz {
     bool is_anybody_waiting = false, does_everybody_fit = true, is_unsettled = false;
     for (const JobRow& job : device.jobs) {
       // Until all it changed was heard, or an interrupted job is back, nobody is granted the lane.
-      if (job.in_lane == lane.lane || device.policy == "pack")
+      if (job.in_lane == lane.lane || sharing_of(device.policy).in_one_line)
         is_unsettled |= job.usage.lane.changes > heard_[job.who.of.job];
       if (job.in_lane != lane.lane) continue;
       is_unsettled |= job.state == "idle" && job.reason.starts_with("interrupted: ");
@@ -365,7 +365,7 @@ class Fuzz {
         device.lanes.begin(), device.lanes.end(),
         [&](const LaneRow& other) { return other.next == JobId{0} || other.lane == lane.lane; });
     // Under `pack` those who wait may be kept from those who run, not from a device without any.
-    const bool is_kept = device.policy == "pack" && is_any_held(device);
+    const bool is_kept = sharing_of(device.policy).in_one_line && is_any_held(device);
     is_unsettled |= *deadline_ < now_;  // the coordinator was to be called then, and was not
     if (!is_with_needs_ && !is_unsettled && !is_kept && revokes_.empty() && is_alone_short) {
       RC_ASSERT(!does_everybody_fit);

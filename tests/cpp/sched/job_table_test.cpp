@@ -3,7 +3,9 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -17,7 +19,16 @@ OrderKey any_key(std::uint64_t id) {
           .user = *rc::gen::inRange<std::uint32_t>(0, 3),
           .number = *rc::gen::inRange(0, 5) / 2.0,
           .arrival = *rc::gen::inRange<std::uint64_t>(0, 5),
-          .id = JobId{id}};
+          .id = JobId{id},
+          .overdue_at = *rc::gen::element(1.0, 2.0, std::numeric_limits<double>::infinity())};
+}
+
+JobTable::Overdue overdue(const std::vector<OrderKey>& keys, wire::Priority priority) {
+  JobTable::Overdue found;
+  for (const OrderKey& key : keys)
+    if (key.priority == priority && std::isfinite(key.overdue_at))
+      found.emplace(key.overdue_at, key.id);
+  return found;
 }
 
 std::vector<OrderKey>::iterator find(std::vector<OrderKey>& keys, JobId job) {
@@ -76,6 +87,8 @@ TEST(JobTable, AgreesWithASortedVector) {
       RC_ASSERT(table.size() == model.size());
       RC_ASSERT(table.first().has_value() == !model.empty());
       if (!model.empty()) RC_ASSERT(*table.first() == model.front());
+      for (const auto priority : {wire::Priority::kGuaranteed, wire::Priority::kNormal})
+        RC_ASSERT(table.overdue(priority) == overdue(model, priority));
     }
   }));
 }

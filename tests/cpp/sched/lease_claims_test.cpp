@@ -78,8 +78,8 @@ TEST_F(LeaseClaimsOn, AreDueAtOnceForAPausedHolder) {
 }
 
 TEST_F(LeaseClaimsOn, AreNotDueWhileAClassHasItsTurn) {
-  lane().lease->is_for_floor = true;
-  lane().floor_earned.at(static_cast<std::size_t>(job(kHolder).settings.priority)) = 0.5;
+  lane().lease->floor_turn = FloorTurn::kOfClass;
+  lane().earned.of_class.at(static_cast<std::size_t>(job(kHolder).settings.priority)) = 0.5;
   const Nanos now = kQuantumEnds + seconds(1);
   const LeaseClaims claims = at(now);
   EXPECT_FALSE(claims.due.has_value());

@@ -1,5 +1,7 @@
 #include "csrc/sched/policies/policy.h"
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -12,7 +14,11 @@ namespace gpushare::sched::testing {
 INSTANTIATE_TEST_SUITE_P(AllPolicies,
                          PolicyContract,
                          ::testing::ValuesIn(policy_names()),
-                         [](const auto& policy) { return policy.param; });
+                         [](const auto& policy) {
+                           std::string name = policy.param;
+                           std::ranges::replace(name, '+', '_');
+                           return name;
+                         });
 
 namespace {
 
@@ -102,7 +108,10 @@ TEST(Srtf, OfAnUnknownLengthThoseOfEarlierJobsCount) {
   learned.measured.length = 10;
   EXPECT_TRUE(is_first("srtf", job_of_length(2, 19), learned));
   EXPECT_TRUE(is_first("srtf", learned, job_of_length(2, 21)));
-  learned.measured.length = 30;
+  learned.measured.length = 32;
+  EXPECT_TRUE(is_first("srtf", job_of_length(2, 7), learned)) << "a quarter of what it ran";
+  EXPECT_TRUE(is_first("srtf", learned, job_of_length(2, 9)));
+  learned.measured.length = 60;
   EXPECT_TRUE(is_first("srtf", learned, job_of_length(2, 2))) << "it had 1 s";
 }
 
@@ -125,13 +134,31 @@ TEST(Srtf, OfAJobThatDoesMoreThanItSaidOrShowsNothingWhatItHadCounts) {
   }
 }
 
-TEST(Srtf, WhatHasWaitedLongGoesBeforeWhatIsShort) {
-  const Job longer = job_of_length(1, 1000);
-  Job shorter = job_of_length(2, 1);
-  shorter.who.registered_at = seconds(40'000);
-  EXPECT_TRUE(is_first("srtf", shorter, longer));
-  shorter.who.registered_at = seconds(60'000);
-  EXPECT_TRUE(is_first("srtf", longer, shorter));
+double overdue_at(const Job& job) { return (*make_policy("srtf"))->key(job.standing()).overdue_at; }
+
+TEST(Srtf, AJobIsOverdueOnceItHasWaitedThirtyTimesItsLength) {
+  Job job = job_of_length(1, 100);
+  job.place.waiting_since = seconds(50);
+  EXPECT_EQ(overdue_at(job), 50 + 30 * 100);
+  job.served.waited = seconds(30);
+  EXPECT_EQ(overdue_at(job), 20 + 30 * 100) << "it waited before";
+  job.usage.iterations = 40;
+  job.served.time = seconds(40);
+  EXPECT_EQ(overdue_at(job), 20 + 30 * 100) << "it is as long as it was";
+}
+
+TEST(Srtf, OfAnUnknownLengthAJobIsTakenToRunAsLongAgain) {
+  Job job = job_of(1, 1, 1, 0);
+  EXPECT_EQ(overdue_at(job), 30) << "no job counts as shorter than a second";
+  job.served.time = seconds(20);
+  EXPECT_EQ(overdue_at(job), 30 * 2 * 20);
+}
+
+TEST(Srtf, OtherPoliciesKnowNoOverdueJob) {
+  for (const std::string& name : policy_names()) {
+    const double at = (*make_policy(name))->key(job_of_length(1, 1).standing()).overdue_at;
+    EXPECT_EQ(std::isfinite(at), name.starts_with("srtf")) << name;
+  }
 }
 
 TEST(Deadline, TheEarliestIsFirst) {
@@ -231,12 +258,20 @@ TEST(PolicyWhy, SrtfSaysHowSureALearnedLengthIs) {
             "to go at this point; 5 has 40.000 s to go");
 }
 
-TEST(PolicyWhy, SrtfSaysWhatAgeCounts) {
-  Job shorter = job_of_length(5, 1);
-  shorter.who.registered_at = seconds(60'000);
-  EXPECT_EQ(why("srtf", job_of_length(3, 1000), shorter),
-            "srtf: 3 has 1000.000 s to go; 5 has 1.000 s to go; having come 60000.0 s before "
-            "counts as 1200.000 s");
+TEST(PolicyWhy, SrtfSaysThatAJobHasRunLongerThanThoseBefore) {
+  Job learned = job_of_length(3, 0);
+  learned.measured.remembered = Profile{};
+  learned.measured.remembered->lengths.note({.name = 0, .iterations = 30});
+  learned.measured.length = 32;
+  EXPECT_EQ(why("srtf", learned, job_of_length(5, 40)),
+            "srtf: 3 has 8.000 s to go, as remembered of its model, a quarter of what it ran, as 1 "
+            "earlier job with its model ran for less; 5 has 40.000 s to go");
+}
+
+TEST(PolicyWhy, SideBySideTheOrderIsThatOfTheOtherPolicy) {
+  EXPECT_EQ(why("srtf+pack", job_of_length(3, 30), job_of_length(5, 40)),
+            "srtf+pack: 3 has 30.000 s to go; 5 has 40.000 s to go");
+  EXPECT_TRUE(is_first("deadline+pack", job_of(3, 1, 1, 9), job_of(5, 2, 2, 1)));
 }
 
 TEST(PolicyWhy, DeadlineSaysWhoIsDueFirst) {
@@ -255,8 +290,9 @@ TEST(Policy, NamesThePoliciesThereAre) {
   const auto made = make_policy("lottery");
   ASSERT_FALSE(made.has_value());
   EXPECT_EQ(made.error().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(made.error().message(),
-              ::testing::HasSubstr("fifo rr fair srtf priority deadline pack"));
+  EXPECT_THAT(
+      made.error().message(),
+      ::testing::HasSubstr("fifo rr fair srtf priority deadline pack srtf+pack deadline+pack"));
 }
 
 }  // namespace

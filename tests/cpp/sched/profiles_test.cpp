@@ -38,14 +38,17 @@ TEST(Lengths, WhatEarlierJobsHadToGoIsExpected) {
   EXPECT_EQ(lengths.rest(1, 60).most, 940U);
   EXPECT_EQ(lengths.rest(1, 100).iterations, 900) << "it is none of the short ones";
   EXPECT_EQ(lengths.rest(1, 100).runs, 1U);
-  EXPECT_EQ(lengths.rest(1, 1000).iterations, 0) << "longer than all: unknown";
+  EXPECT_EQ(lengths.rest(1, 1000).iterations, 250) << "longer than all: it is at its end";
+  EXPECT_TRUE(lengths.rest(1, 1000).is_beyond);
+  EXPECT_EQ(lengths.rest(1, 1999).iterations, 1999 / 4.0);
+  EXPECT_EQ(lengths.rest(1, 2000).iterations, 0) << "much longer than all: unknown";
   EXPECT_EQ(Lengths().rest(1, 0).iterations, 0);
 }
 
 TEST(Lengths, JobsOfTheSameNameCountAloneIfThereAreAny) {
   const Lengths lengths = lengths_of({{1, 100}, {2, 500}, {2, 700}});
   EXPECT_EQ(lengths.rest(1, 0).iterations, 100);
-  EXPECT_EQ(lengths.rest(1, 100).iterations, 0) << "the others say nothing of it";
+  EXPECT_EQ(lengths.rest(1, 200).iterations, 0) << "the others say nothing of it";
   EXPECT_EQ(lengths.rest(2, 0).iterations, 600);
   EXPECT_EQ(lengths.rest(3, 0).iterations, 1300 / 3.0) << "all of its model";
   EXPECT_NE(number_of_name("vgg"), number_of_name("vgh"));

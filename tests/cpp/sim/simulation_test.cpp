@@ -221,6 +221,28 @@ TEST(Simulation, PackGainsWhatIsLeftOfTheDeviceAndLosesLittleWhereNothingIs) {
   EXPECT_LT(makespan("pack", 1, 2), 130) << "and much to lose";
 }
 
+// Jobs of 10 to 40 s that use half of the device: in pairs of the shortest ones first.
+TEST(Simulation, SideBySideShortJobsGoFirstToo) {
+  const auto average = [](const std::string& policy, const std::string& capacity) {
+    std::string jobs;
+    for (const int iterations : {400, 300, 200, 100})
+      jobs += "job iteration=100ms live=200MiB peak=300MiB utilisation=0.5 iterations=" +
+              std::to_string(iterations) + "\n";
+    const auto done = run("interference=1 policy=" + policy + " capacity=" + capacity, jobs);
+    Nanos sum;
+    for (const SimJob& job : done->simulation->jobs()) {
+      EXPECT_EQ(job.outcome(), SimJob::Outcome::kFinished);
+      sum += job.ended_at();
+    }
+    return to_seconds(sum) / 4;
+  };
+  EXPECT_NEAR(average("srtf", "4GiB"), 50, 2);
+  EXPECT_LT(average("srtf+pack", "4GiB"), 43);
+  EXPECT_LT(average("srtf+pack", "4GiB"), average("pack", "4GiB"));
+  // Not all four are in memory at a time, but two are.
+  EXPECT_LT(average("srtf+pack", "700MiB"), 45);
+}
+
 // One that uses all of the device, beside many that share it: its part is what fair gives it.
 TEST(Simulation, UnderPackNobodyStarves) {
   std::string jobs = "job name=large iteration=100ms iterations=100 peak=20MiB\n";
@@ -231,6 +253,21 @@ TEST(Simulation, UnderPackNobodyStarves) {
   EXPECT_EQ(large.outcome(), SimJob::Outcome::kFinished);
   for (const SimJob& job : done->simulation->jobs())
     EXPECT_GT(job.iterations(), 99U);
+}
+
+// Short jobs ask for 1.25 times what the device can do. The long one is overdue after 150 s, and
+// has 5 % of the time from then on.
+TEST(Simulation, UnderSrtfALongJobEndsThoughShortOnesNeverDo) {
+  std::string jobs = "job name=long iteration=100ms iterations=50 peak=20MiB\n";
+  for (int i = 0; i < 500; ++i)
+    jobs += "job iteration=100ms iterations=8 peak=1MiB at=" + std::to_string(i * 640) + "ms\n";
+  const auto end_of_long = [&](const std::string& class_floor) {
+    const auto done = run("capacity=2GiB policy=srtf until=315s class_floor=" + class_floor, jobs);
+    const SimJob& job = done->simulation->jobs().front();
+    return job.outcome() == SimJob::Outcome::kFinished ? to_seconds(job.ended_at()) : 0;
+  };
+  EXPECT_EQ(end_of_long("0"), 0);
+  EXPECT_NEAR(end_of_long("0.05"), 150 + 5 / 0.05, 30);
 }
 
 TEST(Simulation, ContextsLeaveLessForJobs) {
