@@ -213,7 +213,7 @@ Standing Job::standing() const {
           .in_lane = place.in_lane,
           .priority = settings.priority,
           .weight = settings.weight,
-          .deadline = settings.deadline,
+          .deadline = deadline(),
           .arrival = who.arrival,
           .registered_at = who.registered_at,
           .queued = place.queued,

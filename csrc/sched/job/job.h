@@ -138,6 +138,10 @@ struct Job {
   [[nodiscard]] bool has_page() const { return is_connected_ && is_registered_; }
   // Whether it may stand in line.
   [[nodiscard]] bool may_queue() const { return !settings.is_paused() && !place.is_suspended(); }
+  // Of an iteration, as far as it counts; 0: none, or there is no time for it.
+  [[nodiscard]] Nanos deadline() const {
+    return place.sheds_deadline ? Nanos{} : settings.deadline;
+  }
   // What one in twenty iterations takes at least, in the phase that it is in: to be reckoned with
   // where it must not be late. No less than `measured.iteration`.
   [[nodiscard]] Nanos long_iteration() const;

@@ -30,7 +30,7 @@ double due_seconds(const Standing& job) {
 
 std::string allowed_text(const Job& job) {
   const double counted = allowed_seconds(job.standing());
-  const Nanos deadline = job.settings.deadline;
+  const Nanos deadline = job.deadline();
   if (deadline <= Nanos{}) return fmt::format("none, which counts as {:g} s", counted);
   const std::string text = fmt::format("a deadline of {}", to_string(deadline));
   if (to_seconds(deadline) <= counted) return text;

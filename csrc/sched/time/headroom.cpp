@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -27,6 +28,17 @@ Nanos with_safety(Nanos time) {
   return Nanos{static_cast<std::int64_t>(static_cast<double>(time.value()) * kDeadlineSafety)};
 }
 
+// Deadlines that are kept are kept until they ask for so much more than there is.
+constexpr double kKeepsLonger = 1.1;
+
+// Of the time, so that each of its iterations is over by its deadline however often it has one: one
+// iteration and the job's return, in each span of the deadline's length.
+// source: the density of a task, Liu, "Real-Time Systems" (2000), section 6.
+double part_asked_for(const Job& job) {
+  return to_seconds(job.measured.iteration + job.measured.stall) /
+         to_seconds(job.settings.deadline);
+}
+
 }  // namespace
 
 std::optional<Headroom> headroom(const Table& table, const Lane& lane, Nanos now) {
@@ -38,18 +50,54 @@ std::optional<Headroom> headroom(const Table& table, const Lane& lane, Nanos now
   for (const OrderKey& key : lane.waiting) {
     if (!(key < after) || num_looked++ == kMostLooked) break;
     const Job& job = table.at(key.id);
-    if (job.settings.deadline <= Nanos{} || is_used_up(table.device, job)) continue;
+    if (job.deadline() <= Nanos{} || is_used_up(table.device, job)) continue;
     // The job needs the rest of the holder's iteration, the switch, and its own iteration.
     const Nanos needed =
         with_safety(holder.measured.iteration + job.measured.iteration) + job.measured.stall;
-    const Headroom own{job.id, job.place.waiting_since + job.settings.deadline - needed};
+    const Headroom own{job.id, job.place.waiting_since + job.deadline() - needed};
     least = std::ranges::min(least.value_or(own), own, {}, &Headroom::ends);
   }
   return least;
 }
 
+// Better classes come first, and within a class those who came first. A job that has its deadline
+// keeps it for a little longer than another one would get it, since measured times vary.
+void shed_deadlines(Step& step) {
+  const Table& table = std::as_const(step).table();
+  const auto& hurried = table.jobs.kept().hurried;
+  if (hurried.empty()) return;
+  std::vector<const Job*> jobs;
+  for (const JobId id : hurried)
+    if (table.at(id).has_page()) jobs.push_back(&table.at(id));
+  std::ranges::sort(
+      jobs, {}, [](const Job* job) { return std::pair(job->settings.priority, job->who.arrival); });
+  const double most = static_cast<double>(table.device.lanes.size());
+  double sum = 0;
+  for (const Job* const job : jobs) {
+    const double part = part_asked_for(*job);
+    const double limit = job->place.sheds_deadline ? most : most * kKeepsLonger;
+    const bool is_shed = sum + part > limit;
+    if (!is_shed) sum += part;
+    if (is_shed == job->place.sheds_deadline) continue;
+    Job& changed = step.table().at(job->id);
+    changed.place.sheds_deadline = is_shed;
+    Device& device = step.device();
+    if (changed.place.is_waiting())
+      device.lane_of(changed).waiting.update(order_key(device, changed));
+    step.decide(changed.id, "deadline",
+                is_shed ? deadline_note(device, changed) : "there is time for its deadline now");
+  }
+}
+
 std::string deadline_note(const Device& device, const Job& job) {
-  if (job.settings.deadline <= Nanos{} || device.policy->has(meeting_deadlines())) return {};
+  if (job.settings.deadline <= Nanos{}) return {};
+  if (device.policy->has(meeting_deadlines())) {
+    if (!job.place.sheds_deadline) return {};
+    return fmt::format(
+        "its deadline of {} counts as none: it asks for {:.0f} % of the time, and deadlines that "
+        "come first leave less",
+        to_string(job.settings.deadline), part_asked_for(job) * 100);
+  }
   std::vector<std::string> others;
   for (const std::string& name : policy_names()) {
     const auto policy = make_policy(name);

@@ -4,7 +4,9 @@
 // iteration in order to stop inside it would cost two switches. A held lane is asked for when a
 // deadline needs it (time/headroom.h), and not sooner, since a quantum that is cut short costs one.
 //
-// Where deadlines ask for more time than there is, a job that comes to its turn by age alone would
+// Deadlines that ask for more time than there is are shed, the last ones first (shed_deadlines()).
+//
+// Where those that count ask for nearly all time, a job that comes to its turn by age alone would
 // have one iteration, and would wait as long again. So after a job with a deadline, or with a high
 // weight, which makes one, it has a turn (helping_overdue()).
 #include <optional>
@@ -24,6 +26,7 @@ namespace {
 
 class MeetingDeadlines final : public PolicyRule {
  public:
+  void before_leases(Step& step) const override { shed_deadlines(step); }
   JobId choose(Step& step, Lane& lane, JobId chosen, const RoomPool& pool) const override {
     if (lane.due == chosen) return chosen;  // nobody would interrupt it
     const Table& table = std::as_const(step).table();
@@ -31,7 +34,7 @@ class MeetingDeadlines final : public PolicyRule {
     return urgent == JobId{0} ? chosen : urgent;
   }
   [[nodiscard]] bool may_interrupt(const Job& job) const override {
-    return job.settings.deadline > Nanos{};
+    return job.deadline() > Nanos{};
   }
   [[nodiscard]] std::optional<PolicyClaim> claim(const Table& table,
                                                  const Lane& lane,

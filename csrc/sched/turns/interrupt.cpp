@@ -45,7 +45,7 @@ bool may_interrupt(const Device& device, const Job& job, const Job& other, const
 // Then its iteration must begin.
 Nanos latest_begin(const Job& job) {
   const auto own = static_cast<double>(job.measured.iteration.value()) * kDeadlineSafety;
-  return job.place.waiting_since + job.settings.deadline - Nanos{static_cast<std::int64_t>(own)} -
+  return job.place.waiting_since + job.deadline() - Nanos{static_cast<std::int64_t>(own)} -
          job.measured.stall;
 }
 
@@ -63,7 +63,7 @@ Nanos begins_at(const Lane& lane, const Job& job, const Job& holder, Nanos now) 
       holder.settings.priority != job.settings.priority) {
     return now;
   }
-  if (job.settings.deadline <= holder.measured.iteration) return now;
+  if (job.deadline() <= holder.measured.iteration) return now;
   const Nanos latest = std::max(latest_begin(job), now);
   return next_boundary(lane, holder, now) > latest ? now : latest;
 }
@@ -82,7 +82,7 @@ bool fits_beside(const Device& device, const Lane& lane, const Job& job, const J
 // The job's place in line at its next boundary, if it has the lane until then: another job goes
 // before it now only if it would then. A job that has a deadline itself keeps its present place.
 OrderKey key_at_boundary(const Table& table, const Job& job, Nanos now) {
-  if (job.settings.deadline > Nanos{}) return order_key(table.device, job);
+  if (job.deadline() > Nanos{}) return order_key(table.device, job);
   return key_after(table, job, job.measured.iteration, now);
 }
 
@@ -193,7 +193,7 @@ JobId urgent_before(
     if (!device.policy->may_interrupt(job) || !may_interrupt(device, job, first, own)) {
       return false;
     }
-    return job.settings.deadline <= first.measured.iteration ||
+    return job.deadline() <= first.measured.iteration ||
            latest_begin(job) < now + first.measured.iteration;
   });
 }
