@@ -101,15 +101,9 @@ Server::Impl::Impl(const DaemonOptions& options, UniqueFd& lock, ipc::EventLoop&
                      [this]() -> const sched::Profiles& {
                        return machines_.front().conductor->coordinator().profiles();
                      }),
-      gang_timer_(loop.make_timer([this] { settle_gangs(); })),
-      visitor_timer_(loop.make_timer([this] { look_after_visitors(); })),
-      linger_timer_(loop.make_timer([this] {
-        if (!jobs_.empty()) return;
-        const Nanos now = monotonic_now();
-        if (promised_.num(now) == 0) return shut_down("no job for long enough");
-        // The next coordinator would know nothing of those promises, and send others there too.
-        linger_timer_.set_at(now + kLookAtPromises);
-      })) {
+      timers_{.gangs = loop.make_timer([this] { settle_gangs(); }),
+              .visitors = loop.make_timer([this] { look_after_visitors(); }),
+              .linger = loop.make_timer([this] { end_if_still_unused(); })} {
   for (const DeviceOptions& device : options_.devices)
     machines_.push_back(
         {.name = device.name, .capacity = device.capacity, .reserve = device.reserve});
@@ -152,7 +146,7 @@ Status Server::Impl::begin() {
     keep_left_over(account);
   write_state();
   GS_RETURN_IF_ERROR(listener_.open());
-  if (options_.linger) linger_timer_.set_at(started_ + std::max(*options_.linger, kFirstLinger));
+  if (options_.linger) timers_.linger.set_at(started_ + std::max(*options_.linger, kFirstLinger));
   for (const DeviceMachine& device : machines_) {
     log::info("serves {}: device {}, {} for jobs, {} kept from them, policy {}, epoch {}",
               options_.socket, device.name, to_string(device.capacity - device.reserve),
@@ -176,9 +170,18 @@ void Server::Impl::write_state() {
   if (!status.ok()) log::error("{}", status.message());
 }
 
+// The next coordinator would know nothing of the places that are promised, and send others there
+// too.
+void Server::Impl::end_if_still_unused() {
+  if (!jobs_.empty()) return;
+  const Nanos now = monotonic_now();
+  if (promised_.num(now) == 0) return shut_down("no job for long enough");
+  timers_.linger.set_at(now + kLookAtPromises);
+}
+
 // The time begins anew with each last job. A Hello cancels it.
 void Server::Impl::end_if_unused() {
-  if (jobs_.empty() && options_.linger) linger_timer_.set_at(monotonic_now() + *options_.linger);
+  if (jobs_.empty() && options_.linger) timers_.linger.set_at(monotonic_now() + *options_.linger);
 }
 
 // Ends once, whatever the reasons. The profiles are saved and the socket is removed before the

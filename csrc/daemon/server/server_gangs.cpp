@@ -219,9 +219,9 @@ void Server::Impl::settle_gangs() {
     log::debug("{}", said);
   carry_out(orders.ranks);
   if (orders.look_at.has_value()) {
-    gang_timer_.set_at(*orders.look_at);
+    timers_.gangs.set_at(*orders.look_at);
   } else {
-    gang_timer_.cancel();
+    timers_.gangs.cancel();
   }
 }
 

@@ -62,6 +62,7 @@ class Server::Impl {
   void on_restored();
   void write_state();
   void end_if_unused();
+  void end_if_still_unused();
   // With why a job runs or waits, if that was asked for.
   std::string report(std::optional<sched::Why> why = std::nullopt);
   // Looks around if what was found last is older than this.
@@ -152,6 +153,13 @@ class Server::Impl {
                                             const wire::Register& wish) const;
   [[nodiscard]] std::vector<KnownJob> accounts_on_their_way() const;
 
+  // Each is set anew when it has gone off.
+  struct Timers {
+    ipc::EventLoop::Timer gangs;     // rows are settled again
+    ipc::EventLoop::Timer visitors;  // those who say nothing are sent away
+    ipc::EventLoop::Timer linger;    // the coordinator ends if nobody came
+  };
+
   const DaemonOptions options_;
   ipc::EventLoop& loop_;
   const Nanos started_;
@@ -177,9 +185,7 @@ class Server::Impl {
   std::optional<ArbiterLink> arbiter_;
   bool are_gangs_due_ = false;  // settle_gangs() comes in a later turn of the loop
   Surroundings surroundings_;
-  ipc::EventLoop::Timer gang_timer_;
-  ipc::EventLoop::Timer visitor_timer_;
-  ipc::EventLoop::Timer linger_timer_;
+  Timers timers_;
 };
 
 }  // namespace gpushare::daemon

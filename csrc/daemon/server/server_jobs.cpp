@@ -212,7 +212,7 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
   entry->lost_at.reset();
   session.set_job(entry->id);
   visitors_.remove(session.socket());
-  linger_timer_.cancel();
+  timers_.linger.cancel();
   if (auto known = expected_.take(pid)) {
     entry->kept_account = std::move(known->account);
     entry->paused_by = known->paused_by;

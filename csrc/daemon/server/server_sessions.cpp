@@ -63,7 +63,7 @@ void Server::Impl::admit(UniqueFd socket) {
   if (!watch(*session)) return;
   sessions_[number] = std::move(session);
   const Nanos now = monotonic_now();
-  if (visitors_.empty()) visitor_timer_.set_at(now + kLookAgain);
+  if (visitors_.empty()) timers_.visitors.set_at(now + kLookAgain);
   const auto last = visitors_.add(number, peer->uid, now);
   if (last.has_value()) dismiss(*last, "too many connections that are no job's");
 }
@@ -87,7 +87,7 @@ void Server::Impl::on_readable(int socket) {
   const Nanos now = monotonic_now();
   if (visitors_.hear(socket, now)) return read(session, 1);
   session.rest();
-  if (unheard_.empty()) visitor_timer_.set_at(now + kHearAgain);
+  if (unheard_.empty()) timers_.visitors.set_at(now + kHearAgain);
   unheard_.push_back(socket);
 }
 
@@ -101,7 +101,7 @@ void Server::Impl::look_after_visitors() {
     const auto found = sessions_.find(socket);
     if (found != sessions_.end() && !watch(*found->second)) dismiss(socket, "cannot be watched");
   }
-  if (!visitors_.empty()) visitor_timer_.set_at(now + kLookAgain);
+  if (!visitors_.empty()) timers_.visitors.set_at(now + kLookAgain);
 }
 
 // For a visitor only: a job's connection is closed where it is read.

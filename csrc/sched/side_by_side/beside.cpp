@@ -1,9 +1,9 @@
 // Why two or more jobs may not run at the same time under `pack`. The reasons are asked in this
-// order: one of them is guaranteed and runs alone; one was not yet timed alone, so that nothing
-// could be compared; they need more memory than there is; the first of them would be
-// delayed too much for what the others have to run; two of them were found not to pay; those that
-// run are still on trial, and a trial must not be disturbed; the whole set was found not to pay;
-// too many sets of this size did not pay lately.
+// order: they need more memory than there is, which is found out most quickly; one of them is
+// guaranteed and runs alone; one was not yet timed alone, so that nothing could be compared; two of
+// them were found not to pay; the first of them would be delayed too much for what the others have
+// to run; those that run are still on trial, and a trial must not be disturbed; the whole set was
+// found not to pay; too many sets of this size did not pay lately.
 //
 // A job's way is free if all holders that stand against it are gone. Holders that do not stand
 // against it one by one may still do so together. Then the last of them in the policy's order is
@@ -119,12 +119,12 @@ std::size_t num_held(const Device& device) {
 Bar bar_of(const Table& table, const Job& job, const JobSet& holders, Nanos now) {
   const Packing& packing = table.device.side_by_side.packing;
   if (holders.empty()) return {};
+  const JobSet all = with(holders, job.id);
+  if (const Bar bar = bar_of_sizes(table, all)) return bar;
   for (const JobId other : holders) {
     const Bar bar = bar_of_pair(packing, job, table.at(other), now);
     if (bar) return bar;
   }
-  const JobSet all = with(holders, job.id);
-  if (const Bar bar = bar_of_sizes(table, all)) return bar;
   if (table.device.policy->sharing().is_by_service && delays_first(table, all))
     return {Bar::Kind::kDelays, all};
   if (holders.size() > 1 && packing.verdict(holders, now) != Verdict::kPays) {
