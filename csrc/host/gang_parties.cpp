@@ -29,6 +29,7 @@ void GangRows::pass_time(Nanos now) {
   const auto update = [&](Party& party, Party seen) {
     seen.virtual_time = party.virtual_time;
     seen.earned = seen.wants ? party.earned : Nanos{};
+    seen.has_turn = party.has_turn;
     if (seen.wants && !party.wants) Contest::lift(seen, party, parties_);
     party = std::move(seen);
   };
@@ -41,6 +42,8 @@ void GangRows::pass_time(Nanos now) {
     if (is_all_new || std::exchange(singles.has_news, false))
       update(singles.party, party_of(singles, device, now));
   }
+  if (overdue_.has_value() && overdue_->party->runs) begin_overdue_turn(*overdue_->party, now);
+  end_overdue_turn(now);
   // With time a party of a lower class becomes due.
   is_line_new_ = is_line_new_ || is_all_new || Contest::has_classes(parties_);
 }

@@ -67,7 +67,7 @@ GangRows::GangRows(RowOptions options)
 
 void GangRows::name_device(std::size_t device, std::string name) {
   GS_CHECK(device <= options_.devices.size());
-  overdue_.reset();
+  forget_overdue();
   options_.devices.resize(std::max(options_.devices.size(), device + 1));
   options_.devices[device] = std::move(name);
   singles_.resize(options_.devices.size());
@@ -117,7 +117,7 @@ void GangRows::forget(JobId job) {
   if (found == gang_of_.end()) return;
   const auto gang = gangs_.find(found->second);
   gang->second.ranks.erase(job);
-  overdue_.reset();
+  forget_overdue();
   if (gang->second.state == State::kOpen) gang->second.state = State::kClosing;
   note_news(gang->second);
   if (gang->second.ranks.empty()) gangs_.erase(gang);
@@ -143,7 +143,7 @@ bool GangRows::note_singles(std::size_t device, const sched::Singles& singles) {
 void GangRows::set_policy(const std::string& name) {
   contest_ = Contest(name, options_.class_floor, options_.users);
   is_line_new_ = true;
-  overdue_.reset();
+  forget_overdue();
   for (auto& [of, gang] : gangs_)
     gang.is_first = false;
 }
@@ -193,6 +193,7 @@ void GangRows::open(const GangName& name, Gang& gang, Nanos now, RowOrders& orde
     singles_[device].have_turn = false;
   gang.state = State::kOpen;
   gang.waited += now - gang.stands_since();
+  begin_overdue_turn(gang.party, now);
   gang.stop_at = gang.most_steps() + steps_in_slice(gang);
   gang.since = gang.moved_at = now;
   gang.wanted_since.reset();

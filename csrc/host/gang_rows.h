@@ -169,7 +169,7 @@ class GangRows {
   // The party that waits for too long for the longest time, or will be the first to do so.
   struct Overdue {
     Party* party;
-    Nanos since;
+    Nanos at;  // since when it does
   };
   // The single jobs of a device.
   struct Singles {
@@ -202,7 +202,10 @@ class GangRows {
   void settle_by_service(Nanos now, RowOrders& orders);
   [[nodiscard]] std::optional<std::size_t> single_before(const Gang& gang) const;
   void earn_overdue(Nanos time, Nanos now);
-  void note_overdue(Party& party, double at);
+  void note_overdue(Party& party, double at, Nanos now);
+  void begin_overdue_turn(Party& party, Nanos now);
+  void end_overdue_turn(Nanos now);
+  void forget_overdue();
   [[nodiscard]] double overdue_at(const Gang& gang) const;
 
   // gang_parties.cpp
@@ -234,7 +237,8 @@ class GangRows {
   // come.
   bool is_line_new_ = false;
   std::optional<Nanos> line_due_;
-  std::optional<Overdue> overdue_;  // as of when the line was gone through
+  std::optional<Overdue> overdue_;       // as of when the line was gone through
+  std::optional<Overdue> overdue_turn_;  // the one that has its turn, and when that ends
   // By device: how many gangs that wait want a row there. Counted where the line is new.
   std::vector<int> wanting_;
 };

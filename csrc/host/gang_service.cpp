@@ -110,13 +110,13 @@ void GangRows::settle_by_service(Nanos now, RowOrders& orders) {
   overdue_.reset();
   for (Singles& singles : singles_)
     if (singles.party.wants && !singles.party.runs)
-      note_overdue(singles.party, singles.seen.overdue_at);
+      note_overdue(singles.party, singles.seen.overdue_at, now);
   for (const auto& [rank, service, since, name, gang] : line) {
     const bool is_waiting = gang->state == State::kWaiting;
     if (is_waiting) {
       gang->waits_for = obstacle(*gang, now, orders).value_or("");
       if (!gang->waits_for.empty()) continue;
-      if (wants_row(*gang)) note_overdue(gang->party, overdue_at(*gang));
+      if (wants_row(*gang)) note_overdue(gang->party, overdue_at(*gang), now);
     }
     const std::vector<std::size_t>& devices = gang->party.devices;
     const auto find = [&devices](const std::vector<const GangName*>& of) {
@@ -146,21 +146,25 @@ void GangRows::settle_by_service(Nanos now, RowOrders& orders) {
   }
   // Somebody of a lower class will be due.
   if (Contest::has_classes(parties_)) orders.look_by(now + options_.least_slice);
+  if (overdue_turn_.has_value()) orders.look_by(overdue_turn_->at);
   if (overdue_.has_value() && !overdue_->party->is_due()) {
+    constexpr double kLeast = 1e-3;
     const double lacking = to_seconds(overdue_->party->turn - overdue_->party->earned);
-    const double seconds = lacking / options_.class_floor;
-    orders.look_by(std::max(now, overdue_->since) +
-                   Nanos{static_cast<std::int64_t>(seconds * 1e9) + 1});
+    const double seconds = std::max(lacking, kLeast) / options_.class_floor;
+    orders.look_by(std::max(now, overdue_->at) + Nanos{static_cast<std::int64_t>(seconds * 1e9)});
   }
 }
 
-void GangRows::note_overdue(Party& party, double at) {
-  if (!std::isfinite(at) || options_.class_floor <= 0) return;
-  const Nanos since{static_cast<std::int64_t>(at * 1e9)};
-  const auto place = [](const Overdue& of) {
-    return std::pair(of.party->standing.priority, of.since);
+// Those who are overdue now come first, then the better class. One that limits on time set back
+// would have no turn, and would keep others from theirs.
+void GangRows::note_overdue(Party& party, double at, Nanos now) {
+  constexpr double kMostSeconds = 4e9;
+  if (at > kMostSeconds || options_.class_floor <= 0) return;
+  if (party.setback != sched::Setback::kNone) return;
+  const auto place = [now](const Overdue& of) {
+    return std::tuple(of.at > now, of.party->standing.priority, of.at);
   };
-  const Overdue own{&party, since};
+  const Overdue own{&party, Nanos{static_cast<std::int64_t>(at * 1e9)}};
   if (!overdue_.has_value() || place(own) < place(*overdue_)) overdue_ = own;
 }
 
@@ -175,9 +179,35 @@ void GangRows::earn_overdue(Nanos time, Nanos now) {
            other->shares_device_with(party);
   };
   if (std::any_of(parties_.begin(), parties_.end(), is_above)) return;
-  const double seconds = to_seconds(std::clamp(now - overdue_->since, Nanos{}, time));
+  const double seconds = to_seconds(std::clamp(now - overdue_->at, Nanos{}, time));
   party.earned += Nanos{static_cast<std::int64_t>(seconds * options_.class_floor * 1e9)};
   is_line_new_ = is_line_new_ || party.is_due();
+}
+
+// What was earned is spent as soon as it runs, so the turn has an end of its own.
+void GangRows::begin_overdue_turn(Party& party, Nanos now) {
+  const bool is_its_turn =
+      overdue_.has_value() && overdue_->party == &party && party.is_due() && !party.has_turn;
+  if (!is_its_turn) return;
+  if (overdue_turn_.has_value()) overdue_turn_->party->has_turn = false;
+  party.has_turn = true;
+  overdue_turn_ = Overdue{&party, now + party.turn};
+  is_line_new_ = true;
+}
+
+void GangRows::end_overdue_turn(Nanos now) {
+  if (!overdue_turn_.has_value()) return;
+  if (now < overdue_turn_->at && overdue_turn_->party->runs) return;
+  overdue_turn_->party->has_turn = false;
+  overdue_turn_.reset();
+  is_line_new_ = true;
+}
+
+// A party is about to be gone.
+void GangRows::forget_overdue() {
+  if (overdue_turn_.has_value()) overdue_turn_->party->has_turn = false;
+  overdue_turn_.reset();
+  overdue_.reset();
 }
 
 // Its ranks run at the same time, so it has run for as long as one of them.

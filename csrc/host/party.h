@@ -48,10 +48,11 @@ struct Party {
   // What it has had, and what its class owes it.
   double virtual_time = 0;
   Nanos earned;
+  bool has_turn = false;  // since it was overdue, until the turn is over
 
   // What comes before the policy's order: limits on time, and classes.
   using Rank = std::tuple<sched::Setback, bool, wire::Priority>;
-  [[nodiscard]] Rank rank() const { return {setback, !is_due(), standing.priority}; }
+  [[nodiscard]] Rank rank() const { return {setback, !(is_due() || has_turn), standing.priority}; }
   [[nodiscard]] bool is_due() const { return earned > Nanos{} && earned >= turn; }
   [[nodiscard]] bool is_on(std::size_t device) const {
     return std::binary_search(devices.begin(), devices.end(), device);

@@ -60,7 +60,7 @@ def coordinator(tmp_path: Path) -> FakeCoordinator:
             ["guaranteed", "interactive", "normal", "opportunistic"],
         ),
         (("run", "--priority", "i"), ["interactive"]),
-        (("policy", "s"), ["srtf"]),
+        (("policy", "s"), ["srtf", "srtf+pack"]),
         (("coordinator", "start", "--policy", "f"), ["fair", "fifo"]),
     ],
 )

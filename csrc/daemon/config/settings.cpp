@@ -248,7 +248,7 @@ constexpr std::array kSettings{
     Setting{"coordinator.num_lanes", "--num-lanes", "a whole number from 1 to 16",
             "how many jobs may run at the same time, as far as they fit side by side (default: 1; "
             "under "
-            "pack the number of cores, on CUDA 4)",
+            "pack the number of cores, on CUDA 16)",
             0, [](Options& o, Text t, Nanos) { return set_num_lanes(o, t); }},
     Setting{"coordinator.lanes", "--lanes", "on or off",
             "whether jobs of one user share memory that is free between iterations (default: on)",

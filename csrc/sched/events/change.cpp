@@ -229,6 +229,10 @@ Status change_policy(Step& step, const std::string& name) {
   const bool had_one_line = device.has_one_line();
   device.policy = std::move(*policy);
   if (device.has_one_line() != had_one_line) change_lines(step);
+  // The new policy decides anew which deadlines there is time for, if it meets any.
+  for (const JobId job : std::vector(step.table().jobs.kept().hurried.begin(),
+                                     step.table().jobs.kept().hurried.end()))
+    step.table().at(job).place.sheds_deadline = false;
   for (Lane& lane : device.lanes) {
     for (const JobId job : lane.waiting.order(lane.waiting.size()))
       lane.waiting.update(order_key(device, step.table().at(job)));

@@ -30,18 +30,23 @@ namespace {
 constexpr Nanos kPassedOverLook = seconds(1);
 constexpr int kMostWaits = 3;
 
-// Whether the job was passed over for so long that it runs next. Its user may have had all his time
-// by another job, which pays beside the holders, so the order alone would never let it begin. Where
-// the policy says from when on a job is overdue, a shorter wait is what the order is for.
+bool waits_for_long(const Table& table, const Job& job, Nanos now) {
+  return now - job.place.waiting_since >= table.options.max_wait * kMostWaits;
+}
+
+// Whether the job was passed over for so long that it runs next in its class. Its user may have had
+// all his time by another job, which pays beside the holders, so the order alone would never let it
+// begin. Where the policy says from when on a job is overdue, a shorter wait is what the order is
+// for.
 bool is_passed_over(const Table& table, const Job& job, Nanos now) {
-  if (now - job.place.waiting_since < table.options.max_wait * kMostWaits) return false;
+  if (!waits_for_long(table, job, now)) return false;
   const double overdue_at = table.device.policy->key(job.standing()).overdue_at;
   return !std::isfinite(overdue_at) || overdue_at <= to_seconds(now);
 }
 
 // Whether a better class goes before the job, however long it waits.
 bool yields_to_better(const Table& table, const Job& job, Nanos now) {
-  return table.options.class_floor <= 0 || !is_passed_over(table, job, now);
+  return table.options.class_floor <= 0 || !waits_for_long(table, job, now);
 }
 
 // True if every holder in the job's way ranks after it: limits on time set the holder back further;
@@ -55,9 +60,8 @@ bool is_due(const Table& table, const OrderKey& key, Nanos now) {
     const Job& other = table.at(holder);
     const Setback others = setback(table, other);
     if (own != others) return own < others;
-    if (!yields_to_better(table, job, now)) return true;
-    return (is_over && key.priority <= other.settings.priority) ||
-           key < requeued_key(table, *table.device.lane_held_by(holder), now);
+    if (other.settings.priority < key.priority) return !yields_to_better(table, job, now);
+    return is_over || key < requeued_key(table, *table.device.lane_held_by(holder), now);
   });
 }
 
@@ -116,7 +120,10 @@ std::optional<OrderKey> first_passed_over(const Table& table, Nanos now) {
       const Job& job = table.at(key.id);
       const bool is_worse = key.priority > best.second && yields_to_better(table, job, now);
       if (is_worse || setback(table, job) != best.first) continue;
-      if (!is_passed_over(table, job, now) || job.room.revoke.has_value()) continue;
+      const bool is_below = key.priority > best.second;
+      const bool is_over = is_below ? waits_for_long(table, job, now)  //
+                                    : is_passed_over(table, job, now);
+      if (!is_over || job.room.revoke.has_value()) continue;
       if (longest.has_value() &&
           table.at(longest->id).place.waiting_since <= job.place.waiting_since) {
         continue;

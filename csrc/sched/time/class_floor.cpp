@@ -75,6 +75,8 @@ void settle_overdue(const Table& table, Lane& lane, double used, Nanos now) {
   const JobId job = most_overdue(table, lane, priority, now);
   if (lane.lease->floor_turn == FloorTurn::kOfOverdue) {
     earned = std::max(earned - used, -kTurn);
+    // Long over: its lease goes on as any other, and the others that are overdue earn again.
+    if (earned <= -kTurn) lane.lease->floor_turn = FloorTurn::kNone;
   } else if (job != JobId{0}) {
     const double overdue = to_seconds(now) - lane.waiting.overdue(priority).begin()->first;
     const double more = std::min(used, overdue) * table.options.class_floor;
@@ -84,9 +86,11 @@ void settle_overdue(const Table& table, Lane& lane, double used, Nanos now) {
   }
 }
 
-// A little more than the seconds, so that by then they are over.
+// A little more than the seconds, so that by then they are over. A job may say that it runs for
+// thousands of years.
 Nanos just_after(Nanos now, double seconds) {
-  return now + Nanos{static_cast<std::int64_t>(std::max(seconds, 0.0) * 1e9) + 1};
+  constexpr double kMostSeconds = 1e9;
+  return now + Nanos{static_cast<std::int64_t>(std::clamp(seconds, 0.0, kMostSeconds) * 1e9) + 1};
 }
 
 }  // namespace
@@ -165,7 +169,7 @@ std::optional<OverdueTurn> overdue_turn(const Table& table, const Lane& lane, Na
   const double lacking =
       turn_of(table, table.at(job)) - lane.earned.of_overdue.at(index_of(priority));
   const double begins = std::max(overdue_at - to_seconds(now), 0.0);
-  return OverdueTurn{just_after(now, begins + lacking / part), job};
+  return OverdueTurn{just_after(now, begins + std::max(lacking, 0.0) / part), job};
 }
 
 FloorTurn floor_turn_of(const Table& table, const Lane& lane, const Job& job, Nanos now) {

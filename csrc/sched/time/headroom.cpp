@@ -10,13 +10,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/policies/policy.h"
 #include "csrc/sched/time/share_limit.h"
 #include "csrc/sched/time/shares.h"
@@ -61,23 +64,33 @@ std::optional<Headroom> headroom(const Table& table, const Lane& lane, Nanos now
 }
 
 // Better classes come first, and within a class those who came first. A job that has its deadline
-// keeps it for a little longer than another one would get it, since measured times vary.
+// keeps it for a little longer than another one would get it, since measured times vary. Each lane
+// has its own time, and there the first deadline counts in any case, since it makes no other one
+// late. Jobs of a gang there hold one lease, so the largest part of them counts for all.
 void shed_deadlines(Step& step) {
   const Table& table = std::as_const(step).table();
   const auto& hurried = table.jobs.kept().hurried;
   if (hurried.empty()) return;
   std::vector<const Job*> jobs;
   for (const JobId id : hurried)
-    if (table.at(id).has_page()) jobs.push_back(&table.at(id));
+    if (table.at(id).has_page() && table.at(id).may_queue()) jobs.push_back(&table.at(id));
   std::ranges::sort(
       jobs, {}, [](const Job* job) { return std::pair(job->settings.priority, job->who.arrival); });
-  const double most = static_cast<double>(table.device.lanes.size());
-  double sum = 0;
+  std::map<LaneId, double> sums;
+  std::map<std::tuple<LaneId, std::uint32_t, std::string>, double> gangs;
   for (const Job* const job : jobs) {
+    const LaneId lane = job->place.in_lane;
+    const std::string& gang = job->who.of.gang;
     const double part = part_asked_for(*job);
-    const double limit = job->place.sheds_deadline ? most : most * kKeepsLonger;
-    const bool is_shed = sum + part > limit;
-    if (!is_shed) sum += part;
+    const std::tuple together(lane, job->who.uid, gang);
+    const double counted = gang.empty() ? 0.0 : value_or(gangs, together, 0.0);
+    const double more = std::max(part - counted, 0.0);
+    const double limit = job->place.sheds_deadline ? 1 : kKeepsLonger;
+    const bool is_shed = sums[lane] > 0 && more > 0 && sums[lane] + more > limit;
+    if (!is_shed) {
+      sums[lane] += more;
+      if (!gang.empty()) gangs[together] = counted + more;
+    }
     if (is_shed == job->place.sheds_deadline) continue;
     Job& changed = step.table().at(job->id);
     changed.place.sheds_deadline = is_shed;
@@ -89,6 +102,15 @@ void shed_deadlines(Step& step) {
   }
 }
 
+// Whether the deadline counts in the order at least.
+bool orders_by_deadline(const Policy& policy, const Job& job) {
+  Standing standing = job.standing();
+  standing.deadline = Nanos{};
+  const double without = policy.key(standing).number;
+  standing.deadline = Nanos{1};
+  return policy.key(standing).number != without;
+}
+
 std::string deadline_note(const Device& device, const Job& job) {
   if (job.settings.deadline <= Nanos{}) return {};
   if (device.policy->has(meeting_deadlines())) {
@@ -98,6 +120,7 @@ std::string deadline_note(const Device& device, const Job& job) {
         "come first leave less",
         to_string(job.settings.deadline), part_asked_for(job) * 100);
   }
+  if (orders_by_deadline(*device.policy, job)) return {};
   std::vector<std::string> others;
   for (const std::string& name : policy_names()) {
     const auto policy = make_policy(name);

@@ -57,6 +57,7 @@ class HelpingOverdue final : public PolicyRule {
     const Table& table = std::as_const(step).table();
     const Job& job = table.at(chosen);
     const Job* const last = table.find(lane.last_holder);
+    // A deadline that is shed counts here: the job asks for more turns than others all the same.
     if (last == nullptr || (last->settings.deadline <= Nanos{} && last->settings.weight <= 1))
       return chosen;
     // A job is first a little before its due time, as the next deadline of others is after that.
