@@ -3,8 +3,7 @@
 `exclusive_over_X`: average completion time where each job has a device to itself, from one queue,
 over that under policy X; `p95_...` the same of 95th percentiles. `bound_over_X`: the least average
 that any schedule could have over that under X. `worst_wait_X_hours`: of all jobs, the longest time
-that one waited. `lanes_makespan_over_fifo`: the time until all jobs have ended under `srtf+pack`,
-over that under `fifo`.
+that one waited.
 
 Virtual time, so no machine's speed is in the figures; one sample for each seed.
 """
@@ -18,7 +17,7 @@ from gpushare.simulate import clusters, generate, runs
 from gpushare.simulate.trace import TraceJob, to_csv
 
 BASELINE = "exclusive"
-POLICIES = ("fifo", "srtf", "rr", "fair", "pack", "srtf+pack")
+POLICIES = ("fifo", "srtf", "rr", "fair", "pack")
 
 
 class Setting(NamedTuple):
@@ -106,6 +105,4 @@ def _ratios(setting: Setting, seed: int, *, quick: bool) -> dict[str, float]:
         bound = runs.bound_over(report)
         assert bound is not None  # some have ended
         found[f"bound_over_{report['policy']}"] = bound
-    makespans = {report["policy"]: report["makespan_seconds"] for report in reports}
-    found["lanes_makespan_over_fifo"] = makespans["srtf+pack"] / makespans["fifo"]
     return found

@@ -169,7 +169,12 @@ class GangRows {
   // The party that waits for too long for the longest time, or will be the first to do so.
   struct Overdue {
     Party* party;
-    Nanos at;  // since when it does
+    Nanos at;  // from then on it has waited for too long
+  };
+  // The party that has its turn since it was overdue.
+  struct OverdueTurn {
+    Party* party;
+    Nanos ends;
   };
   // The single jobs of a device.
   struct Singles {
@@ -201,12 +206,15 @@ class GangRows {
   // gang_service.cpp
   void settle_by_service(Nanos now, RowOrders& orders);
   [[nodiscard]] std::optional<std::size_t> single_before(const Gang& gang) const;
+
+  // gang_overdue.cpp
   void earn_overdue(Nanos time, Nanos now);
   void note_overdue(Party& party, double at, Nanos now);
   void begin_overdue_turn(Party& party, Nanos now);
   void end_overdue_turn(Nanos now);
   void forget_overdue();
   [[nodiscard]] double overdue_at(const Gang& gang) const;
+  void look_for_overdue(Nanos now, RowOrders& orders) const;
 
   // gang_parties.cpp
   void pass_time(Nanos now);
@@ -237,8 +245,8 @@ class GangRows {
   // come.
   bool is_line_new_ = false;
   std::optional<Nanos> line_due_;
-  std::optional<Overdue> overdue_;       // as of when the line was gone through
-  std::optional<Overdue> overdue_turn_;  // the one that has its turn, and when that ends
+  std::optional<Overdue> overdue_;  // as of when the line was gone through
+  std::optional<OverdueTurn> overdue_turn_;
   // By device: how many gangs that wait want a row there. Counted where the line is new.
   std::vector<int> wanting_;
 };

@@ -12,10 +12,7 @@
 // t(j), and each of them waits r less. So none of them goes first if t(j) >= j r for each j.
 //
 // Limits on time and classes come before all of that, as under any policy (party.h). So does a
-// party that has waited for many times as long as it runs: of those of the best class, the one that
-// is overdue for the longest time earns class_floor of the time while no better class runs on its
-// devices. With a turn earned it goes first. A device's machine does the same among its own jobs
-// (csrc/sched/time/class_floor.h).
+// party that has waited for too long and has its turn (gang_overdue.cpp).
 //
 // A gang that does not say how long it is counts with the time that it has had, as single jobs do.
 // The same holds of one whose iterations were not seen yet: it has had nothing, so it is first for
@@ -27,7 +24,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <tuple>
@@ -146,84 +142,7 @@ void GangRows::settle_by_service(Nanos now, RowOrders& orders) {
   }
   // Somebody of a lower class will be due.
   if (Contest::has_classes(parties_)) orders.look_by(now + options_.least_slice);
-  if (overdue_turn_.has_value()) orders.look_by(overdue_turn_->at);
-  if (overdue_.has_value() && !overdue_->party->is_due()) {
-    constexpr double kLeast = 1e-3;
-    const double lacking = to_seconds(overdue_->party->turn - overdue_->party->earned);
-    const double seconds = std::max(lacking, kLeast) / options_.class_floor;
-    orders.look_by(std::max(now, overdue_->at) + Nanos{static_cast<std::int64_t>(seconds * 1e9)});
-  }
-}
-
-// Those who are overdue now come first, then the better class. One that limits on time set back
-// would have no turn, and would keep others from theirs.
-void GangRows::note_overdue(Party& party, double at, Nanos now) {
-  constexpr double kMostSeconds = 4e9;
-  if (at > kMostSeconds || options_.class_floor <= 0) return;
-  if (party.setback != sched::Setback::kNone) return;
-  const auto place = [now](const Overdue& of) {
-    return std::tuple(of.at > now, of.party->standing.priority, of.at);
-  };
-  const Overdue own{&party, Nanos{static_cast<std::int64_t>(at * 1e9)}};
-  if (!overdue_.has_value() || place(own) < place(*overdue_)) overdue_ = own;
-}
-
-// While it waits. What it earns is spent while it runs (Contest::pass()). Below a better class it
-// earns by that, and no more.
-void GangRows::earn_overdue(Nanos time, Nanos now) {
-  if (!overdue_.has_value()) return;
-  Party& party = *overdue_->party;
-  if (!party.wants || party.runs || party.is_due()) return;
-  const auto is_above = [&](const Party* other) {
-    return other->runs && other->standing.priority < party.standing.priority &&
-           other->shares_device_with(party);
-  };
-  if (std::any_of(parties_.begin(), parties_.end(), is_above)) return;
-  const double seconds = to_seconds(std::clamp(now - overdue_->at, Nanos{}, time));
-  party.earned += Nanos{static_cast<std::int64_t>(seconds * options_.class_floor * 1e9)};
-  is_line_new_ = is_line_new_ || party.is_due();
-}
-
-// What was earned is spent as soon as it runs, so the turn has an end of its own.
-void GangRows::begin_overdue_turn(Party& party, Nanos now) {
-  const bool is_its_turn =
-      overdue_.has_value() && overdue_->party == &party && party.is_due() && !party.has_turn;
-  if (!is_its_turn) return;
-  if (overdue_turn_.has_value()) overdue_turn_->party->has_turn = false;
-  party.has_turn = true;
-  overdue_turn_ = Overdue{&party, now + party.turn};
-  is_line_new_ = true;
-}
-
-void GangRows::end_overdue_turn(Nanos now) {
-  if (!overdue_turn_.has_value()) return;
-  if (now < overdue_turn_->at && overdue_turn_->party->runs) return;
-  overdue_turn_->party->has_turn = false;
-  overdue_turn_.reset();
-  is_line_new_ = true;
-}
-
-// A party is about to be gone.
-void GangRows::forget_overdue() {
-  if (overdue_turn_.has_value()) overdue_turn_->party->has_turn = false;
-  overdue_turn_.reset();
-  overdue_.reset();
-}
-
-// Its ranks run at the same time, so it has run for as long as one of them.
-double GangRows::overdue_at(const Gang& gang) const {
-  sched::Standing standing = gang.party.standing;
-  standing.served = standing.served / static_cast<std::int64_t>(gang.ranks.size());
-  standing.waiting_since = gang.stands_since();
-  standing.waited = gang.waited;
-  return contest_.overdue_at(standing);
-}
-
-Nanos GangRows::Gang::stands_since() const {
-  Nanos latest = waits_since;
-  for (const auto& [job, rank] : ranks)
-    latest = std::max(latest, rank.wants_since);
-  return latest;
+  look_for_overdue(now, orders);
 }
 
 bool GangRows::Gang::is_length_known() const {

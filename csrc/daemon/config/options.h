@@ -68,8 +68,8 @@ struct DaemonOptions {
 // The device's name in the names of files that belong to the coordinator: its socket, its journals.
 // Of several CUDA devices that is kAllCuda: another coordinator may have the first of them.
 std::string_view name_for_files(const DaemonOptions& options);
-// The number of lanes under `pack` if num_lanes is 0: one for each core, or a few on CUDA. `pack`
-// finds out which of them pay. Under all other policies there is one lane then.
+// The number of lanes under `pack` if num_lanes is 0: one for each core, or the most there may be
+// on CUDA. `pack` finds out which of them pay. Under all other policies there is one lane then.
 std::uint32_t default_pack_lanes(const DaemonOptions& options);
 // Returns the options of gangs' rows, without devices. They are the same in a coordinator and in an
 // arbiter.

@@ -42,9 +42,10 @@ struct ExpectedRest {
 class Lengths {
  public:
   static constexpr std::size_t kMost = 16;
-  // What a job that has run longer than all before it has to go still, over what it has run. That
-  // of log-normal lengths whose logarithms differ by 0.3: as jobs of one model do that are run
-  // again. Beyond twice the longest run it is a job of another kind, of which nothing is known.
+  // Of a job that has run longer than all before it: what it has to go still, over what it has run.
+  // That is about the mean if the logarithms of lengths have a standard deviation of 0.3, which is
+  // assumed for jobs of one model. A job that has run for twice the longest one is of another kind,
+  // and nothing is known of it.
   static constexpr double kBeyond = 0.25;
 
   void note(const PastRun& run) {

@@ -54,8 +54,8 @@ class PlaceInLine {
   bool may_come_inside = false;
   // As its page says: another process of its program waits for a lease or for room (program.h).
   bool is_program_waiting = false;
-  bool sheds_deadline =
-      false;                 // there is no time for it: those of other jobs come first (headroom.h)
+  // Its deadline counts as none: there is no time for it (deadlines.h).
+  bool sheds_deadline = false;
   std::uint64_t queued = 0;  // its last entry into the table
   Nanos waiting_since;
   std::optional<Nanos> suspended_since;  // its process is (suspended.h)

@@ -206,6 +206,17 @@ Placement place(const std::vector<PlacedJob>& jobs,
   return planner.take();
 }
 
+Bytes least_needed(const std::vector<PlacedJob>& jobs) {
+  Bytes persistent;
+  Bytes largest;
+  for (const PlacedJob& job : jobs) {
+    if (!job.sizes.has_value()) continue;
+    persistent += job.sizes->persistent;
+    largest = std::max(largest, job.sizes->ephemeral);
+  }
+  return persistent + largest;
+}
+
 // Only the planned lane of one job differs from the plan that is carried out now.
 bool fits_in(const PlacedJobs& placed, std::size_t num_lanes, JobId job, LaneId to) {
   bool is_known = false;

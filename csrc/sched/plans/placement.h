@@ -42,9 +42,10 @@ struct Placement {
 // The jobs of a device that take turns, as they were placed last.
 struct PlacedJobs {
   std::vector<PlacedJob> jobs;
-  Bytes capacity;  // less what is persistent of those that take no turns
-  // Not even one lane has room for all of them at once, so memory moves when they change turns.
-  bool is_too_much = false;
+  Bytes capacity;    // less what is persistent of those that take no turns
+  Bytes least = {};  // that they need, all in one lane
+  // Whether memory moves when they change turns, however they are placed.
+  [[nodiscard]] bool is_too_much() const { return least > capacity; }
 };
 
 // Assigns a lane to each job that takes turns. `capacity` is that of the device less the persistent
@@ -54,6 +55,9 @@ Placement place(const std::vector<PlacedJob>& jobs,
                 std::size_t num_lanes,
                 std::size_t num_open,
                 Bytes capacity);
+
+// What the jobs of known sizes need if all of them take turns in one lane.
+Bytes least_needed(const std::vector<PlacedJob>& jobs);
 
 // Whether all would fit with that one of them in another lane. False for one whose sizes are
 // unknown. pre: as place().

@@ -11,9 +11,9 @@
 namespace gpushare::sched {
 namespace {
 
-// Who runs is a matter of all lanes, so they have one line, and keys of jobs in different lanes are
-// compared. Rules of the other policy cut turns short, which is not done here: others run beside
-// the holder, and need not wait for it.
+// The jobs of all lanes stand in one line, so keys of jobs in different lanes are compared. The
+// other policy's rules are left out. They cut turns short for jobs that wait, and here these jobs
+// may run beside the holder.
 Sharing side_by_side(Sharing sharing) {
   sharing.in_one_line = true;
   sharing.cuts_turns = false;

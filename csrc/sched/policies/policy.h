@@ -34,8 +34,8 @@ struct OrderKey {
   double number = 0;       // the policy's own; never NaN
   std::uint64_t arrival = 0;
   JobId id;  // makes keys distinct
-  // In seconds, when the job has waited too long if it waits until then; never, under most
-  // policies. It orders nothing here: a part of the time goes to jobs past it (class_floor.h).
+  // When the job will have waited for too long, in seconds; never, under most policies. It does not
+  // change the order. Jobs past it have a part of the time (class_floor.h).
   double overdue_at = std::numeric_limits<double>::infinity();
   auto operator<=>(const OrderKey&) const = default;
 };

@@ -17,7 +17,7 @@
 #include "csrc/sched/memory/user_room.h"
 #include "csrc/sched/report/explain.h"
 #include "csrc/sched/serve/warning.h"
-#include "csrc/sched/time/headroom.h"
+#include "csrc/sched/time/deadlines.h"
 #include "csrc/sched/time/share_limit.h"
 #include "csrc/sched/turns/suspended.h"
 

@@ -23,7 +23,7 @@
 #include "csrc/sched/report/remedies.h"
 #include "csrc/sched/report/snapshot.h"
 #include "csrc/sched/side_by_side/side_by_side.h"
-#include "csrc/sched/time/headroom.h"
+#include "csrc/sched/time/deadlines.h"
 #include "csrc/sched/time/share_limit.h"
 #include "csrc/sched/turns/row.h"
 

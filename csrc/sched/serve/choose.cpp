@@ -129,7 +129,8 @@ JobId choose_by_policy(Step& step, Lane& lane, JobId chosen, const RoomPool& poo
 // A rank that was asked for memory before its row was opened gives that first. Nobody else has the
 // lane meanwhile, since the other ranks wait for this one.
 //
-// What is due goes before all that the policy says, or a policy could starve it.
+// A class that has earned a turn, and an overdue job that has, go before all that the policy says.
+// Otherwise a policy could starve them.
 JobId choose(Step& step, Lane& lane, RoomPool& pool) {
   lane.kept_out = lane.due = JobId{0};
   if (const JobId rank = first_in_row(step.table(), lane); rank != JobId{0}) {

@@ -282,8 +282,9 @@ struct ClassTurnEnds {
   static MaybeClaim claim(const AskCase& c) {
     return claim_at(floor_turn_ends(c.table, c.lane, c.now));
   }
-  static std::string text(const AskCase& /*c*/, const LeaseClaim& /*claim*/) {
-    return "the turn of its class is over";
+  static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) {
+    const bool is_overdue = c.lane.lease->floor_turn == FloorTurn::kOfOverdue;
+    return is_overdue ? "its turn as an overdue job is over" : "the turn of its class is over";
   }
 };
 

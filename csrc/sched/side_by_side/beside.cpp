@@ -51,15 +51,16 @@ Bar bar_of_sizes(const Table& table, const JobSet& all) {
   return needed > table.device.ledger.capacity() ? Bar{Bar::Kind::kTooLarge, all} : Bar{};
 }
 
-// Under a policy that serves who has least to run first, whether more is lost for that one than the
-// others gain. A job's progress counts by what it brings nearer to its end: over the time that the
-// job has to run. Together each of k jobs is taken to get on by total / k. Of a set that was not
-// tried yet that is not known, and it is tried if it may be worth it.
+// Under a policy that serves the shortest job first: whether that job loses more in this set than
+// the others gain. A second of a job's work counts over the seconds that the job has to run, so
+// work on a short job counts more. Each of the k jobs is taken to do total / k of its work. For a
+// set that was not tried yet the total is a guess at the high side, so that a good set is not
+// missed.
 bool delays_first(const Table& table, const JobSet& all) {
-  constexpr double kHopedFor = 0.5;
+  constexpr double kMostGain = 0.5;
   const Packing& packing = table.device.side_by_side.packing;
   const double known = packing.total(all);
-  const double total = known > 0 ? known : packing.total_before(all) + kHopedFor;
+  const double total = known > 0 ? known : packing.total_before(all) + kMostGain;
   double least = std::numeric_limits<double>::infinity();
   for (const JobId job : all)
     least = std::min(least, remaining_seconds(table.at(job).standing()));

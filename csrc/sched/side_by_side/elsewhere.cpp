@@ -71,7 +71,7 @@ class Search {
     const bool is_move = from.id != to_.id;
     if (is_move && !may_be_moved(device, job)) return false;
     if (bar_of(table_, job, others_, now_)) return false;
-    return !is_move || device.placed.is_too_much ||
+    return !is_move || device.placed.is_too_much() ||
            fits_in(device.placed, device.lanes.size(), job.id, to_.id);
   }
 

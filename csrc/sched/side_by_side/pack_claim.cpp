@@ -36,10 +36,11 @@ bool waits_for_long(const Table& table, const Job& job, Nanos now) {
 
 // Whether the job was passed over for so long that it runs next in its class. Its user may have had
 // all his time by another job, which pays beside the holders, so the order alone would never let it
-// begin. Where the policy says from when on a job is overdue, a shorter wait is what the order is
-// for.
+// begin. Under a policy with overdue jobs it must be overdue too: until then it is right that
+// shorter jobs pass it. But it is to be timed alone once, or it could never run beside others.
 bool is_passed_over(const Table& table, const Job& job, Nanos now) {
   if (!waits_for_long(table, job, now)) return false;
+  if (!job.measured.alone.is_known()) return true;
   const double overdue_at = table.device.policy->key(job.standing()).overdue_at;
   return !std::isfinite(overdue_at) || overdue_at <= to_seconds(now);
 }
@@ -121,9 +122,9 @@ std::optional<OrderKey> first_passed_over(const Table& table, Nanos now) {
       const bool is_worse = key.priority > best.second && yields_to_better(table, job, now);
       if (is_worse || setback(table, job) != best.first) continue;
       const bool is_below = key.priority > best.second;
-      const bool is_over = is_below ? waits_for_long(table, job, now)  //
-                                    : is_passed_over(table, job, now);
-      if (!is_over || job.room.revoke.has_value()) continue;
+      const bool may_claim =
+          is_below ? waits_for_long(table, job, now) : is_passed_over(table, job, now);
+      if (!may_claim || job.room.revoke.has_value()) continue;
       if (longest.has_value() &&
           table.at(longest->id).place.waiting_since <= job.place.waiting_since) {
         continue;

@@ -35,7 +35,8 @@ struct TimedFrom {
   bool is_in_gap = false;
 };
 
-// Whose turn the lease is, if it is one of a part of the time that others leave (class_floor.h).
+// Whether the lease is a turn out of time that was earned (class_floor.h): by the holder's class,
+// or by the overdue jobs of that class.
 enum class FloorTurn : std::uint8_t { kNone, kOfClass, kOfOverdue };
 
 class Lease {

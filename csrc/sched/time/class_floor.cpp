@@ -75,7 +75,8 @@ void settle_overdue(const Table& table, Lane& lane, double used, Nanos now) {
   const JobId job = most_overdue(table, lane, priority, now);
   if (lane.lease->floor_turn == FloorTurn::kOfOverdue) {
     earned = std::max(earned - used, -kTurn);
-    // Long over: its lease goes on as any other, and the others that are overdue earn again.
+    // The turn was over long ago. The lease goes on as any other, and other overdue jobs earn
+    // again.
     if (earned <= -kTurn) lane.lease->floor_turn = FloorTurn::kNone;
   } else if (job != JobId{0}) {
     const double overdue = to_seconds(now) - lane.waiting.overdue(priority).begin()->first;
@@ -86,8 +87,8 @@ void settle_overdue(const Table& table, Lane& lane, double used, Nanos now) {
   }
 }
 
-// A little more than the seconds, so that by then they are over. A job may say that it runs for
-// thousands of years.
+// Adds a little more than the seconds, so that they are over by then. They are cut where a job says
+// that it runs for thousands of years.
 Nanos just_after(Nanos now, double seconds) {
   constexpr double kMostSeconds = 1e9;
   return now + Nanos{static_cast<std::int64_t>(std::clamp(seconds, 0.0, kMostSeconds) * 1e9) + 1};

@@ -7,10 +7,9 @@
 
 #include <cstddef>
 #include <optional>
-#include <string>
 
 #include "csrc/base/units.h"
-#include "csrc/sched/table/step.h"
+#include "csrc/sched/table/table.h"
 
 namespace gpushare::sched {
 
@@ -29,12 +28,5 @@ struct Headroom {
 // deadline and go before the holder.
 // pre: the lane is held.
 std::optional<Headroom> headroom(const Table& table, const Lane& lane, Nanos now);
-
-// Decides which deadlines count, where they ask for more than all the time: one that does not fit
-// beside those that come first counts as none, so that those are met. Otherwise all would be late.
-void shed_deadlines(Step& step);
-// Why the job's deadline counts for nothing: the policy keeps to none, and which do; or there is no
-// time for it. "" if it counts, or the job has none.
-std::string deadline_note(const Device& device, const Job& job);
 
 }  // namespace gpushare::sched

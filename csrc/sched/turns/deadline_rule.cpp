@@ -18,6 +18,7 @@
 #include "csrc/sched/policies/rule.h"
 #include "csrc/sched/table/step.h"
 #include "csrc/sched/time/class_floor.h"
+#include "csrc/sched/time/deadlines.h"
 #include "csrc/sched/time/headroom.h"
 #include "csrc/sched/turns/interrupt.h"
 

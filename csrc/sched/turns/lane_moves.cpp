@@ -60,7 +60,7 @@ void settle_sizes(Step& step, const Job& job) {
 PlacedJobs find_candidates(Step& step) {
   const Table& table = std::as_const(step).table();
   const Device& device = table.device;
-  PlacedJobs found{{}, device.ledger.capacity()};
+  PlacedJobs found{.jobs = {}, .capacity = device.ledger.capacity(), .least = {}};
   for (const auto& [id, job] : table.jobs) {
     if (!job.has_page()) continue;
     settle_sizes(step, job);
@@ -115,13 +115,16 @@ Placement place_in_order(const Table& table, const PlacedJobs& found) {
 }
 
 // With one line, free lanes draw those who are to run (elsewhere.h), and memory moves for them from
-// those who wait. So jobs that cannot all be in memory need not be in one lane: each stays where it
-// is, but for lanes that are to be left.
-void stay(const Table& table, const PlacedJobs& found, Placement& placement) {
-  for (std::size_t i = 0; i < found.jobs.size(); ++i) {
-    const LaneId own = found.jobs[i].in_lane;
-    if (!is_lane_closed(table, table.device.lanes.at(own.value))) placement.lanes[i] = own;
+// those who wait. So jobs that do not fit all at a time need not be in one lane: each stays where
+// it is. If its lane is to be left, it goes to the first that is not.
+Placement stay(const Table& table, const PlacedJobs& found) {
+  Placement placement{.lanes = {}, .num_used = table.num_open_lanes(), .needed = found.least};
+  const LaneId first = in_order_of_use(table.device).front();
+  for (const PlacedJob& job : found.jobs) {
+    const bool is_closed = is_lane_closed(table, table.device.lanes.at(job.in_lane.value));
+    placement.lanes.push_back(is_closed ? first : job.in_lane);
   }
+  return placement;
 }
 
 bool is_used(const Table& table, const Lane& lane) {
@@ -199,9 +202,10 @@ void place_jobs(Step& step) {
   if (device.lanes.size() == 1) return;
   PlacedJobs& found = device.placed;
   found = find_candidates(step);
-  Placement placement = place_in_order(step.table(), found);
-  found.is_too_much = placement.needed > found.capacity;
-  if (found.is_too_much && device.has_one_line()) stay(step.table(), found, placement);
+  found.least = least_needed(found.jobs);
+  const Placement placement = device.has_one_line() && found.is_too_much()
+                                  ? stay(step.table(), found)
+                                  : place_in_order(step.table(), found);
   for (std::size_t i = 0; i < found.jobs.size(); ++i) {
     const JobId id = found.jobs[i].id;
     const LaneId before = std::exchange(found.jobs[i].placed_in, placement.lanes[i]);

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ class Gangs {
            std::size_t first,
            std::uint32_t num,
            double seconds,
-           bool is_known = true) {
+           bool is_known = true,
+           wire::Priority priority = wire::Priority::kNormal) {
     for (std::uint32_t rank = 0; rank < num; ++rank) {
       RankReport report{.gang = {1, gang},
                         .job = JobId{ranks_.size() + 1},
@@ -31,6 +33,7 @@ class Gangs {
                         .wants = true,
                         .iteration = millis(10)};
       report.standing.iteration = millis(10);
+      report.standing.priority = priority;
       if (is_known) report.standing.iterations_to_go = seconds * 100;
       report.standing.served = Nanos{static_cast<std::int64_t>(seconds * 1e9)};
       ranks_.push_back(report);
@@ -47,14 +50,20 @@ class Gangs {
       rank.steps = orders_.at(rank.job).stop_at;
     });
   }
+  // Its user is at an elastic limit on his time.
+  void limit(const std::string& gang) {
+    change(gang, [](RankReport& rank) { rank.setback = sched::Setback::kByUser; });
+  }
   void step(const std::string& gang, std::uint64_t steps) {
     change(gang, [&](RankReport& rank) { rank.steps = steps; });
   }
   void single(std::size_t device,
               double seconds,
               wire::Priority priority = wire::Priority::kNormal,
-              double overdue_at = std::numeric_limits<double>::infinity()) {
+              double overdue_at = std::numeric_limits<double>::infinity(),
+              bool has_lease = false) {
     sched::Singles singles{.weights = {{1, 1.0}}, .first = sched::Standing{}};
+    singles.has_lease = has_lease;
     singles.first->priority = priority;
     singles.seconds_to_run = seconds;
     singles.overdue_at = overdue_at;
@@ -62,7 +71,9 @@ class Gangs {
   }
   void no_single(std::size_t device) { rows_.note_singles(device, {}); }
   void settle() {
-    for (const RankOrder& order : rows_.settle(now).ranks)
+    const RowOrders orders = rows_.settle(now);
+    look_at = orders.look_at;
+    for (const RankOrder& order : orders.ranks)
       orders_[order.job] = order;
     rows_.check_invariants();
   }
@@ -74,6 +85,7 @@ class Gangs {
   }
 
   Nanos now = seconds(1);
+  std::optional<Nanos> look_at;  // as settle() said last
 
  private:
   template <typename Change>
@@ -140,7 +152,8 @@ TEST(GangService, WhoHasWaitedTooLongHasASlice) {
   Gangs gangs;
   gangs.add("short", 0, 2, 50);
   gangs.add("long", 0, 2, 100);
-  // Of two on other devices one waits. It is overdue in thousands of years, and hides nobody.
+  // One of these two waits for other devices. It will be overdue in thousands of years, so it must
+  // not stand in for a gang that is overdue now.
   gangs.add("huge", 2, 2, 4e9);
   gangs.add("other", 2, 2, 4e9);
   const auto end_row = [&](const std::string& gang) {
@@ -181,6 +194,57 @@ TEST(GangService, ASingleJobThatHasWaitedTooLongGoesBeforeAGang) {
   gangs.settle();
   gangs.settle();
   EXPECT_FALSE(gangs.is_open("short"));
+  gangs.single(1, 1000, wire::Priority::kNormal, 30, true);
+  gangs.settle();
+  gangs.now += millis(60);
+  gangs.single(1, 999, wire::Priority::kNormal, 30, true);
+  gangs.settle();
+  EXPECT_FALSE(gangs.is_open("short")) << "its turn is 100 ms";
+  ASSERT_TRUE(gangs.look_at.has_value());
+  EXPECT_LE(*gangs.look_at, gangs.now + millis(40));
+  gangs.now = *gangs.look_at;
+  gangs.settle();
+  EXPECT_TRUE(gangs.is_open("short"));
+}
+
+// One that a limit on time sets back could not have the turn.
+TEST(GangService, OneAtALimitOnTimeHidesNobody) {
+  Gangs gangs;
+  gangs.add("short", 0, 2, 50);
+  gangs.add("limited", 0, 2, 90);
+  gangs.add("long", 0, 2, 100);
+  gangs.limit("limited");
+  gangs.settle();
+  gangs.run("short");
+  gangs.settle();
+  for (const int second : {6002, 6010}) {
+    gangs.now = seconds(second);
+    gangs.settle();
+  }
+  gangs.stop("short");
+  gangs.settle();
+  gangs.settle();
+  EXPECT_TRUE(gangs.is_open("long"));
+}
+
+// Of a better class, but overdue only in a day.
+TEST(GangService, OneThatIsOverdueLaterHidesNobody) {
+  Gangs gangs;
+  gangs.add("short", 0, 2, 50);
+  gangs.add("long", 0, 2, 100);
+  gangs.add("first", 2, 2, 1000, true, wire::Priority::kGuaranteed);
+  gangs.add("second", 2, 2, 1500, true, wire::Priority::kGuaranteed);
+  gangs.settle();
+  gangs.run("short");
+  gangs.settle();
+  gangs.now = seconds(6002);
+  gangs.settle();
+  gangs.now = seconds(6010);
+  gangs.settle();
+  gangs.stop("short");
+  gangs.settle();
+  gangs.settle();
+  EXPECT_TRUE(gangs.is_open("long"));
 }
 
 // Its time grows while it runs, so it must be compared anew.

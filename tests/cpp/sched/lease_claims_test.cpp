@@ -1,11 +1,14 @@
 #include "csrc/sched/serve/lease_claims.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <string>
 
 #include <gtest/gtest.h>
 
 #include "csrc/sched/table/options.h"
+#include "csrc/sched/time/class_floor.h"
 #include "csrc/sched/time/shares.h"
 #include "csrc/wire/job_messages.h"
 
@@ -19,7 +22,8 @@ constexpr Nanos kQuantumEnds = seconds(3);
 // Job 1 has had the lane for a second, and job 2, which had nothing yet, waits for it.
 class LeaseClaimsOn : public ::testing::Test {
  protected:
-  LeaseClaimsOn() : table_(make()) {
+  explicit LeaseClaimsOn(const std::string& policy = "fair", double class_floor = 0)
+      : table_(make(policy, class_floor)) {
     for (const JobId id : {kHolder, kWaiter}) {
       Job& job = table_.jobs.make(id);
       job.id = job.who.of.job = id;
@@ -34,9 +38,10 @@ class LeaseClaimsOn : public ::testing::Test {
     waiter.place.waiting_since = seconds(1);
     lane().waiting.insert(order_key(table_.device, waiter));
   }
-  static Table make() {
+  static Table make(const std::string& policy, double class_floor) {
     CoordinatorOptions options;
-    options.class_floor = 0;
+    options.policy = policy;
+    options.class_floor = class_floor;
     return *make_table(options, Nanos{0});
   }
   Lane& lane() { return table_.device.lanes.front(); }
@@ -94,6 +99,59 @@ TEST_F(LeaseClaimsOn, AreNobodysWhereNobodyWants) {
   lane().waiting.erase(kWaiter);
   job(kWaiter).place.stop_waiting();
   EXPECT_FALSE(AskCase(table_, lane(), seconds(2)).is_wanted());
+}
+
+// Job 2 runs for 10 s, and has waited since second 1. It is overdue from second 301 on.
+class OverdueClaimsOn : public LeaseClaimsOn {
+ protected:
+  OverdueClaimsOn() : LeaseClaimsOn("srtf", 0.05) {
+    for (const JobId id : {kHolder, kWaiter}) {
+      job(id).measured.iteration = seconds(1);
+      job(id).settings.iterations_total = id == kHolder ? 2 : 10;
+    }
+    lane().waiting.update(order_key(table_.device, job(kWaiter)));
+  }
+  double& earned() { return lane().earned.of_overdue.at(2); }  // of normal jobs
+  // When the holder will be asked for job 2.
+  Nanos asked_at(Nanos now) {
+    for (const LeaseClaim& claim : at(now).later)
+      if (claim.by == kWaiter) return claim.at;
+    return Nanos{};
+  }
+};
+
+TEST_F(OverdueClaimsOn, ComeOnceTheJobIsOverdueAndATurnIsEarned) {
+  EXPECT_EQ(asked_at(seconds(2)), seconds(301 + 20) + Nanos{1});
+  earned() = 0.5;
+  EXPECT_EQ(asked_at(seconds(400)), seconds(410) + Nanos{1});
+  earned() = 1;
+  ASSERT_TRUE(at(seconds(400)).due.has_value());
+  EXPECT_EQ(text_of(AskCase(table_, lane(), seconds(400)), *at(seconds(400)).due),
+            "2 is overdue: it has waited for 399.0 s and runs for 10.0 s");
+}
+
+// What was earned for a job that came back slowly may be more than this one needs.
+TEST_F(OverdueClaimsOn, ComeNoSoonerWhereMoreThanATurnIsEarned) {
+  earned() = 9.5;
+  EXPECT_EQ(asked_at(seconds(2)), seconds(301) + Nanos{1});
+}
+
+TEST_F(OverdueClaimsOn, NeverComeForAJobOfEndlessLength) {
+  job(kWaiter).settings.iterations_total = std::uint64_t{1} << 62;
+  lane().waiting.update(order_key(table_.device, job(kWaiter)));
+  EXPECT_GT(asked_at(seconds(2)), seconds(100'000'000));
+}
+
+// Its lease goes on, as it is first in line now. Others that are overdue are to earn meanwhile.
+TEST_F(OverdueClaimsOn, CountAnewOnceATurnIsLongOver) {
+  lane().lease->floor_turn = FloorTurn::kOfOverdue;
+  earned() = 1;
+  lane().lease->charged_until = seconds(400);
+  settle_floors(table_, seconds(401));
+  EXPECT_EQ(lane().lease->floor_turn, FloorTurn::kOfOverdue);
+  lane().lease->charged_until = seconds(401);
+  settle_floors(table_, seconds(403));
+  EXPECT_EQ(lane().lease->floor_turn, FloorTurn::kNone);
 }
 
 }  // namespace

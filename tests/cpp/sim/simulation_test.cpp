@@ -255,6 +255,79 @@ TEST(Simulation, UnderPackNobodyStarves) {
     EXPECT_GT(job.iterations(), 99U);
 }
 
+// One hour-long job that would pay beside any of the short ones, each of which it would delay.
+TEST(Simulation, ALongJobDoesNotRunBesideShortOnes) {
+  std::string jobs = "job iteration=100ms iterations=36000 live=20MiB peak=30MiB utilisation=0.8\n";
+  for (int i = 1; i <= 10; ++i)
+    jobs += "job iteration=100ms iterations=200 live=20MiB peak=30MiB utilisation=0.8 at=" +
+            std::to_string(i * 60) + "s\n";
+  const auto done = run("interference=1 policy=srtf+pack capacity=1GiB until=700s", jobs);
+  Nanos sum;
+  for (std::size_t i = 1; i <= 10; ++i)
+    sum += done->simulation->jobs()[i].ended_at() - seconds(static_cast<std::int64_t>(i) * 60);
+  EXPECT_LT(to_seconds(sum) / 10, 25) << "20 s alone, 32 s beside the long one";
+}
+
+// The second job in order does not fit beside the first, and the third does.
+TEST(Simulation, AJobThatFitsRunsBesideTheFirstInPlaceOfOneThatDoesNot) {
+  const auto done =
+      run("interference=1 policy=srtf+pack capacity=1000MiB",
+          "job iteration=100ms iterations=300 live=500MiB peak=600MiB utilisation=0.5\n"
+          "job iteration=100ms iterations=310 live=500MiB peak=600MiB utilisation=0.5\n"
+          "job iteration=100ms iterations=320 live=50MiB peak=100MiB utilisation=0.5\n");
+  const auto end = [&](std::size_t job) {
+    return to_seconds(done->simulation->jobs()[job].ended_at());
+  };
+  EXPECT_LT(end(2), 45) << "it ran beside the first";
+  EXPECT_LT(end(1), 75) << "one after the other it is 93";
+}
+
+// Jobs that do not fit all at a time stay in their lanes. If they were put into one lane in every
+// step, holders elsewhere would make way for it all the time.
+TEST(Simulation, JobsThatDoNotAllFitAreNotPutIntoOneLane) {
+  std::string jobs;
+  for (int i = 0; i < 8; ++i)
+    jobs += "job iteration=100ms iterations=300 live=200MiB peak=300MiB utilisation=0.5\n";
+  const auto done = run("interference=1 policy=srtf+pack capacity=700MiB", jobs);
+  const std::string report = make_report(*done->simulation, {});
+  const std::size_t at = report.find(R"("switches":)");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_LT(std::stoi(report.substr(at + 11)), 40) << report;
+}
+
+// A wait of three times max_wait is no reason to run before shorter jobs.
+TEST(Simulation, SideBySideALongWaitAloneChangesNoOrder) {
+  const auto average = [](const std::string& policy) {
+    std::string jobs;
+    for (int i = 0; i < 30; ++i)
+      jobs += "job live=20MiB peak=30MiB utilisation=0.8 iteration=100ms iterations=" +
+              std::to_string(50 + 20 * i) + "\n";
+    const auto done = run("interference=1 capacity=4GiB max_wait=1s policy=" + policy, jobs);
+    Nanos sum;
+    for (const SimJob& job : done->simulation->jobs())
+      sum += job.ended_at();
+    return to_seconds(sum) / 30;
+  };
+  EXPECT_LT(average("srtf+pack"), average("srtf") * 1.02);
+}
+
+TEST(Simulation, SideBySideAJobBelowABetterClassNeedNotBeOverdue) {
+  std::string jobs = "job name=below iteration=100ms iterations=100 peak=30MiB at=10s\n";
+  for (int i = 0; i < 4; ++i)
+    jobs +=
+        "job iteration=100ms iterations=100000 peak=30MiB priority=interactive utilisation=0.8\n";
+  const auto done =
+      run("interference=1 capacity=4GiB max_wait=1s policy=srtf+pack until=200s", jobs);
+  EXPECT_EQ(done->simulation->jobs()[0].outcome(), SimJob::Outcome::kFinished)
+      << "overdue only after 300 s";
+  // All of them were timed once, and two of them run side by side.
+  std::vector<std::uint64_t> iterations;
+  for (const SimJob& job : done->simulation->jobs())
+    iterations.push_back(job.iterations());
+  std::sort(iterations.begin(), iterations.end());
+  EXPECT_GT(iterations[3], 500U);
+}
+
 // Short jobs ask for 1.25 times what the device can do. The long one is overdue after 150 s, and
 // has 5 % of the time from then on.
 TEST(Simulation, UnderSrtfALongJobEndsThoughShortOnesNeverDo) {
