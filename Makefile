@@ -9,7 +9,7 @@ export PATH := $(abspath $(VENV))/bin:$(PATH)
 gpushare := $(VENV)/bin/gpushare
 python := $(VENV)/bin/python
 
-.PHONY: help demo test build wheel test-cpp test-python test-e2e test-dashboard gallery test-cuda torch-versions python-versions test-sanitizers fuzz spin \
+.PHONY: help demo test build wheel test-cpp test-python test-e2e test-dashboard gallery test-cuda torch-versions python-versions test-sanitizers test-asan test-tsan fuzz spin \
         man lint format tidy bench docs first-half-hour clean distclean
 
 help: ## this list
@@ -70,8 +70,10 @@ torch-versions: setup-test ## the same with torch 2.9 to 2.14, into docs/torch_v
 python-versions: ## the Python tests and those of the wheel with other Pythons (PYTHONS="python3.10 python3.13")
 	@tools/python_versions.sh $(PYTHONS)
 
-test-sanitizers: setup-cpp ## the C++ tests under ASan+UBSan, and under TSan where there are threads
+test-sanitizers: test-asan test-tsan ## the C++ tests under ASan+UBSan, and under TSan where there are threads
+test-asan: setup-cpp
 	@tools/test_cpp.sh asan
+test-tsan: setup-cpp
 	@tools/test_cpp.sh tsan base wire ipc client daemon vm alloc
 
 fuzz: setup-cpp ## each fuzzer for FUZZ_SECONDS (30)

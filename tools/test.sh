@@ -9,7 +9,9 @@ what=${1:?usage: test.sh all|python|e2e|install|gallery|first-half-hour [pytest 
 shift
 failed=()
 
-cpp() { timed "C++ tests" tools/test_cpp.sh debug || failed+=("C++ tests"); }
+# In which configuration the C++ tests run: CI has them once, under the sanitizers.
+configuration=${GS_CPP_TESTS:-debug}
+cpp() { timed "C++ tests" tools/test_cpp.sh "$configuration" || failed+=("C++ tests"); }
 
 # pytest_in NAME FOLDER...: one run of pytest.
 pytest_in() {
@@ -44,6 +46,6 @@ esac
 
 # What failed first has scrolled away by now.
 if [[ " ${failed[*]} " == *"C++ tests"* ]]; then
-  grep -h -A6 -e ': Failure$' -e '\*\*\*Failed' -e '\*\*\*Timeout' build/cpp-debug/Testing/Temporary/LastTest.log | tail -60 || true
+  grep -h -A6 -e ': Failure$' -e '\*\*\*Failed' -e '\*\*\*Timeout' "build/cpp-$configuration/Testing/Temporary/LastTest.log" | tail -60 || true
 fi
 [ ${#failed[@]} -eq 0 ] || die "failed: $(printf '%s, ' "${failed[@]}" | sed 's/, $//')"

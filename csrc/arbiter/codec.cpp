@@ -37,6 +37,7 @@ void bound(Contender& contender) {
 }
 
 template <typename Variant>
+// kType becomes the field "type"; list_fields() gives the rest, and each message has its own.
 std::string encode_any(const Variant& message) {
   return std::visit(
       [](const auto& one) {
@@ -48,6 +49,8 @@ std::string encode_any(const Variant& message) {
 }
 
 template <typename Variant, typename Message>
+// Returns whether `type` names this kind of message. If so, `result` is the message, or the first
+// fault that was found in it.
 bool decode_if(const json& object, std::string_view type, std::optional<Result<Variant>>& result) {
   if (type != Message::kType) return false;
   Message message;
@@ -90,6 +93,7 @@ Result<std::variant<Messages...>> decode(std::string_view text,
 std::string encode(const HostMessage& message) { return encode_any(message); }
 std::string encode(const ArbiterMessage& message) { return encode_any(message); }
 
+// A host may be wrong about its own numbers. They are cut here, before rows add them up.
 Result<HostMessage> decode_from_host(std::string_view text) {
   auto message = decode(text, static_cast<const HostMessage*>(nullptr));
   if (!message) return message;

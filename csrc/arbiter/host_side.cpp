@@ -37,6 +37,7 @@ void HostSide::report(const host::RankReport& report, std::uint32_t number) {
   now.report.setback = {};
 }
 
+// An arbiter that was never told of the rank need not hear that it has gone.
 void HostSide::forget(JobId job) {
   const auto found = ranks_.find(job);
   if (found == ranks_.end()) return;
@@ -44,6 +45,8 @@ void HostSide::forget(JobId job) {
   ranks_.erase(found);
 }
 
+// Where no single job waits or runs, all else keeps its default. So an empty line is the same
+// report each time, however it became empty.
 void HostSide::note_singles(std::size_t device, const sched::Singles& singles) {
   Singles& now = singles_[device].now;
   now = {.device = static_cast<std::uint32_t>(device), .has_lease = singles.has_lease};
@@ -54,6 +57,8 @@ void HostSide::note_singles(std::size_t device, const sched::Singles& singles) {
   now.contender = contender_of(*singles.first, singles.setback);
 }
 
+// The arbiter may be another one, which knows nothing. So all that is known here counts as not
+// told, and what had gone before needs no message.
 void HostSide::begin() {
   for (auto& [job, known] : ranks_)
     known.told.reset();
@@ -62,6 +67,8 @@ void HostSide::begin() {
   gone_.clear();
 }
 
+// Counts and times change with each iteration and decide nothing by themselves, so they are no
+// news. They go along with the next report, or with the answer to a Look.
 bool HostSide::has_news() const {
   const auto is_news = [](const auto& each) {
     const auto& known = each.second;
@@ -90,6 +97,9 @@ std::vector<HostMessage> HostSide::take_changes() {
   return changes;
 }
 
+// Two kinds of orders are dropped without a word, since nobody did wrong: those of an arbiter that
+// has been replaced and does not know it, and those for a rank that went while the order was on its
+// way.
 std::optional<host::RankOrder> HostSide::take(const Order& order) {
   if (order.epoch < seen_epoch_) return std::nullopt;
   seen_epoch_ = order.epoch;

@@ -28,7 +28,7 @@
 
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
-#include "csrc/host/gang_rows.h"
+#include "csrc/host/rank_report.h"
 #include "csrc/sched/time/singles.h"
 #include "csrc/wire/priority.h"
 

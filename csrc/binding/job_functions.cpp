@@ -31,6 +31,8 @@ namespace py = pybind11;
 namespace gpushare::binding {
 namespace {
 
+// The comparison is written so that NaN is refused too. Longer times are cut, since they would not
+// fit into 64 bits of nanoseconds.
 Nanos to_nanos(double seconds) {
   constexpr double kLongest = 1e9;
   if (!(seconds >= 0.0)) throw py::value_error("a time in seconds must be >= 0");
@@ -48,6 +50,8 @@ void attach() {
   raise_if_error(status);
 }
 
+// A keyword that Python passes and nobody reads here is an error, so the two sides cannot drift
+// apart.
 client::RegisterOptions read_register_options(const py::kwargs& given) {
   Keywords keywords("register_job", given);
   const auto settings = keywords.required<std::string>("settings");

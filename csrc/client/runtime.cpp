@@ -55,6 +55,7 @@ Runtime::~Runtime() {
   if (!impl_->stop()) static_cast<void>(impl_.release());
 }
 
+// From here on only the calls that are forwarded. Each is explained in runtime.h.
 Status Runtime::attach() { return impl_->attach(); }
 bool Runtime::is_managed() const { return impl_->is_managed(); }
 Status Runtime::register_job(const RegisterOptions& options) {

@@ -95,7 +95,7 @@ double DeviceLoad::seconds_with(const JobLoad& job, Nanos typical) const {
   const auto num_unknown =
       static_cast<std::int64_t>(num_jobs() - num_known_) + (job.work.has_value() ? 0 : 1);
   const Nanos own = job.work.has_value() ? job.work->left : Nanos{0};
-  const double work = to_seconds(left_ + own + typical * num_unknown);
+  const double work = to_seconds(left_ + own + typical * num_unknown) / speed_;
   const Bytes excess = excess_with(job.sizes);
   if (excess <= Bytes{0}) return work;
   const double moving = 2 * static_cast<double>(excess.value()) / kBytesPerSecond;

@@ -38,9 +38,9 @@ struct JobLoad {
 // The jobs of one device.
 class DeviceLoad {
  public:
-  // `context`: what each process holds beside its tensors.
-  explicit DeviceLoad(Bytes capacity, Bytes context = {})
-      : capacity_(capacity), context_(context) {}
+  // `context`: what each process holds beside its tensors. `speed`: beside other devices.
+  explicit DeviceLoad(Bytes capacity, Bytes context = {}, double speed = 1)
+      : capacity_(capacity), context_(context), speed_(speed) {}
 
   void add(const JobLoad& job);
   // pre: it was added, with the same figures.
@@ -61,6 +61,7 @@ class DeviceLoad {
  private:
   Bytes capacity_;
   Bytes context_;
+  double speed_;
   Bytes persistent_;
   Bytes largest_;  // Invariant: of ephemeral_; apart, since each arrival asks each device for it
   std::multiset<Bytes> ephemeral_;

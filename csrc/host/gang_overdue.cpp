@@ -1,7 +1,8 @@
 // Turns for a gang, or the single jobs of a device, that have waited for many times as long as they
-// run, so that no stream of shorter ones starves them. From when on that is so the policy says, and
-// only one that goes by service does. A device's machine gives its own jobs such turns too
-// (csrc/sched/time/class_floor.h), but has none to give while a row is open there.
+// run, so that no stream of shorter ones starves them. The policy says from when on that is so
+// (OrderKey::overdue_at), and only policies by service do. The scheduler of a single device gives
+// its own jobs such turns too (csrc/sched/time/class_floor.h), but has none to give while a row is
+// open there.
 //
 // One party at a time is looked at: of those that are overdue now and could run, the one of the
 // best class, and in it the one that was overdue first. While it waits, and no better class runs on
@@ -18,9 +19,9 @@
 
 namespace gpushare::host {
 
-// A party that limits on time set back would have no turn, and would keep others from theirs. A job
-// may say that it runs for thousands of years.
+// A party that limits on time set back would have no turn, and would keep others from theirs.
 void GangRows::note_overdue(Party& party, double at, Nanos now) {
+  // A job may say that it runs for thousands of years, which would not fit into Nanos.
   constexpr double kMostSeconds = 4e9;
   if (at > kMostSeconds || options_.class_floor <= 0) return;
   if (party.setback != sched::Setback::kNone) return;
@@ -65,8 +66,8 @@ void GangRows::end_overdue_turn(Nanos now) {
   is_line_new_ = true;
 }
 
-// The line changes when a turn ends, and when one is earned. A turn may be no time at all, and the
-// next look is some time ahead even then.
+// The line changes when a turn ends, and when one is earned. Where a
+// turn lasts for no time, the next look is a millisecond of earning ahead all the same.
 void GangRows::look_for_overdue(Nanos now, RowOrders& orders) const {
   constexpr double kLeastSeconds = 1e-3;
   if (overdue_turn_.has_value()) orders.look_by(overdue_turn_->ends);
@@ -76,7 +77,7 @@ void GangRows::look_for_overdue(Nanos now, RowOrders& orders) const {
   orders.look_by(std::max(now, overdue_->at) + Nanos{static_cast<std::int64_t>(seconds * 1e9)});
 }
 
-// Both hold pointers to parties, so this is called before one is destroyed or moved.
+// overdue_ and overdue_turn_ point to parties, so this is called before one is destroyed or moved.
 void GangRows::forget_overdue() {
   if (overdue_turn_.has_value()) overdue_turn_->party->has_turn = false;
   overdue_turn_.reset();

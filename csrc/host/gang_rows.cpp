@@ -46,14 +46,8 @@ auto placing(const RankReport& of) {
 
 }  // namespace
 
-RankReport bounded(RankReport report) {
-  report.steps = std::min(report.steps, kMostSteps);
-  report.stop_at = std::min(report.stop_at, kMostSteps);
-  for (Nanos* time : {&report.iteration, &report.switching, &report.gap})
-    *time = std::min(*time, kMostRankTime);
-  return report;
-}
-
+// Ranks may have begun to count at different steps. `shift` brings a rank's own count to the
+// gang's, so that one stop_at is the same step for all.
 std::uint64_t GangRows::Rank::steps() const {
   const auto count = static_cast<std::int64_t>(seen.steps) + shift;
   return static_cast<std::uint64_t>(std::max<std::int64_t>(count, 0));
@@ -65,6 +59,8 @@ GangRows::GangRows(RowOptions options)
       contest_(options_.policy, options_.class_floor, options_.users),
       wanting_(options_.devices.size()) {}
 
+// A device that is named anew may be another one under the same number, so nothing that was known
+// of its single jobs holds.
 void GangRows::name_device(std::size_t device, std::string name) {
   GS_CHECK(device <= options_.devices.size());
   forget_overdue();
@@ -204,6 +200,7 @@ void GangRows::open(const GangName& name, Gang& gang, Nanos now, RowOrders& orde
                                     to_string(slice(gang))));
 }
 
+// The time that it waits from now on counts towards its next row.
 void GangRows::close(const GangName& name, Gang& gang, Nanos now, RowOrders& orders) {
   gang.state = State::kWaiting;
   gang.waits_since = now;
@@ -228,6 +225,8 @@ void GangRows::extend(Gang& gang, Nanos now, RowOrders& orders) {
   orders.look_by(now + std::max(gang.time_of(gang.stop_at - most - margin), kLook));
 }
 
+// Each rank is told in its own count. An order that a rank has already is not sent again, so a
+// settled gang costs no messages.
 void GangRows::tell(const GangName& name, Gang& gang, RowOrders& orders) const {
   if (gang.state == State::kUnknown) return;
   const auto now_told = std::tie(gang.state, gang.stop_at, gang.waits_for);
@@ -265,10 +264,13 @@ bool GangRows::wants_row(const Gang& gang) {
   return gang.has([](const Rank& r) { return r.seen.wants && !r.seen.is_held_back; });
 }
 
+// A gang whose ranks are all on one device needs no row: the device's own machine gives them one
+// lease together. That is known only once all its ranks have come.
 bool GangRows::is_free(const Gang& gang) {
   return gang.was_complete && gang.state == State::kWaiting && gang.party.devices.size() < 2;
 }
 
+// The rank that takes longest to get its memory back decides, since the others wait for it.
 Nanos GangRows::slice(const Gang& gang) const {
   Nanos switching;
   for (const auto& [job, rank] : gang.ranks)
@@ -277,6 +279,7 @@ Nanos GangRows::slice(const Gang& gang) const {
                     std::max(options_.least_slice, options_.most_slice));
 }
 
+// Rounded up, and at least one: a row without a step would be over before it began.
 std::uint64_t GangRows::steps_in_slice(const Gang& gang) const {
   const Nanos iteration = gang.iteration();
   if (iteration <= Nanos{0}) return kFirstSteps;

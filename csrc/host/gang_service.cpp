@@ -1,9 +1,10 @@
 // The order of rows by service: the time that a gang has to run still, times the jobs that it keeps
 // waiting for so long. These are the single jobs that are first on its devices, and other gangs.
 //
-// 1. Gangs are gone through in that order. One has its devices for itself unless a gang before it
-//    has one of them, or the single jobs there go first.
-// 2. Such a gang opens its row as soon as the rows there are over. Its own row goes on.
+// 1. Gangs are gone through in that order. A gang is first on its devices unless a gang before
+//    it has one of them, or the single jobs there go first.
+// 2. A gang that is first on all of them opens its row as soon as the rows there are over. Its own
+// row goes on.
 // 3. A gang that has not all of its devices keeps none of them from gangs after it. So devices are
 //    idle only if no gang that waits fits in. What then runs on them makes way after a slice.
 //
@@ -43,7 +44,8 @@ class Crowd {
 
   void add(std::size_t device, std::size_t size) { ++devices_[device].at(std::bit_width(size)); }
   // The part of each gang there that is on one device of `size`. Summed over these devices each
-  // gang counts once, where of two gangs the devices of one are all devices of the other.
+  // gang counts once, where of two gangs the devices of one are all devices of the other. Sizes are
+  // rounded down to powers of two, so a gang of three counts one and a half times.
   [[nodiscard]] double gangs(std::size_t device, std::size_t size) const {
     double sum = 0;
     for (std::size_t width = 0; width < kSizes; ++width) {

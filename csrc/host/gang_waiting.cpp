@@ -1,5 +1,5 @@
-// Decides whose row is opened next, where the policy goes by turns. All do but `srtf`
-// (gang_service.cpp).
+// Decides whose row is opened next, where the policy goes by turns. All do but `srtf` and
+// `srtf+pack` (gang_service.cpp).
 //
 // Gangs have rows in the order of the policy, and single jobs of a device go before a row where the
 // policy puts them first, for a slice or longer (party.h). A gang that has to wait for another's

@@ -81,6 +81,8 @@ bool Contest::goes_before(const Party& first, const Party& second) const {
   return key(first) < key(second);
 }
 
+// How the party would stand if it had one more turn first. A gang has `turn` on each of its
+// devices, so it has been served as often.
 Party Contest::after_turn(const Party& party, Nanos turn, const Parties& all, Nanos now) const {
   Party after = party;
   after.virtual_time += to_seconds(turn) / share_of(party, all, users_);
@@ -89,6 +91,8 @@ Party Contest::after_turn(const Party& party, Nanos turn, const Parties& all, Na
   return after;
 }
 
+// How long `second` may run before `first` would be in front of it; nothing where it never will, or
+// is already.
 std::optional<Nanos> Contest::time_before(const Party& first,
                                           const Party& second,
                                           const Parties& all) const {
@@ -113,6 +117,7 @@ void Contest::pass(const Parties& all, Nanos time) const {
   if (has_classes(all)) earn(all, time);
 }
 
+// Where all who want a device are of one class, no time is earned, and the loops below are spared.
 bool Contest::has_classes(const Parties& all) {
   const Party* first = nullptr;
   for (const Party* party : all) {
@@ -145,6 +150,8 @@ void Contest::earn(const Parties& all, Nanos time) const {
     party->earned = std::min(party->earned + scaled(time, class_floor_), party->turn * 2);
 }
 
+// A party that comes anew would have all devices to itself until it had caught up with the rest. So
+// it begins where the one that has had least stands.
 void Contest::lift(Party& party, const Party& self, const Parties& all) {
   std::optional<double> least;
   for (const Party* other : all) {

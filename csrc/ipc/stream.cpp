@@ -39,6 +39,7 @@ struct SocketAddress {
   [[nodiscard]] int family() const { return storage.ss_family; }
 };
 
+// The kernel's limit is looked at here, since its own error does not say how long a path may be.
 Result<SocketAddress> unix_address(const std::string& path) {
   sockaddr_un named = {};
   named.sun_family = AF_UNIX;
@@ -96,6 +97,9 @@ Status clear_path(const std::string& path) {
 
 }  // namespace
 
+// What a person wrote in a file or an option. An IPv6 address has colons itself, so it stands in
+// brackets and the last colon is the one before the port. A number that is too large for a port, or
+// that is followed by anything, is refused by from_chars() or by where it stopped.
 Result<StreamAddress> parse_stream_address(std::string_view text) {
   const auto refuse = [&text] {
     return fail(
@@ -133,6 +137,9 @@ std::string to_string(const StreamAddress& address) {
   return fmt::format("tcp:{}:{}", is_v6 ? "[" + address.host + "]" : address.host, address.port);
 }
 
+// The result is a number, which is passed on to listen_stream() or connect_stream(). A name may
+// have several addresses: each new turn takes the next one, so that one that does not answer is
+// tried once in a round.
 Result<StreamAddress> look_up(const StreamAddress& address, std::size_t turn) {
   if (!address.path.empty()) return address;
   const auto found = find(address, 0, turn);
@@ -145,6 +152,8 @@ Result<StreamAddress> look_up(const StreamAddress& address, std::size_t turn) {
   return StreamAddress{.host = number.data(), .port = address.port};
 }
 
+// SO_REUSEADDR lets an arbiter that starts again have its port at once, though the kernel still
+// remembers connections of the one before.
 Result<UniqueFd> listen_stream(const StreamAddress& address) {
   const std::string what = "listen at " + to_string(address);
   const auto at = socket_address(address);
@@ -164,6 +173,8 @@ Result<UniqueFd> listen_stream(const StreamAddress& address) {
   return fd;
 }
 
+// Does not wait: EINPROGRESS says that the connection is being made. Errors that mean that nobody
+// is there now are kUnavailable, so that callers can tell them from a mistake in the address.
 Result<UniqueFd> connect_stream(const StreamAddress& address) {
   const std::string what = "connect to " + to_string(address);
   const auto at = socket_address(address);
@@ -178,6 +189,7 @@ Result<UniqueFd> connect_stream(const StreamAddress& address) {
   return fail(is_nobody ? Status(StatusCode::kUnavailable, status.message()) : status);
 }
 
+// 0 for a Unix socket, which has none.
 Result<std::uint16_t> port_of(int listener) {
   sockaddr_storage name = {};
   socklen_t size = sizeof(name);
@@ -188,6 +200,7 @@ Result<std::uint16_t> port_of(int listener) {
   return std::uint16_t{0};
 }
 
+// For logs and refusals, so it never fails.
 std::string peer_text(int socket) {
   sockaddr_storage name = {};
   socklen_t size = sizeof(name);

@@ -57,6 +57,7 @@ Result<void*> find_real(const std::string& symbol, std::string_view soname_prefi
               fmt::format("{} is not in {}", symbol, runtimes.front().path()));
 }
 
+// All functions or none: a plugin that could allocate and not free would be worse than none.
 Result<RealRuntime> RealRuntime::find(std::string_view soname_prefix) {
   RealRuntime real;
   for (Status status :

@@ -17,6 +17,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -57,13 +58,15 @@ class Coordinator::Impl {
   // A refused message changes nothing, but time goes on: deadlines are answered anew each step.
   Ready step(JobId from, const wire::JobMessage& message, Nanos now) {
     Step step = begin_step(table_, now, false);
-    const Status status = validate(table_, from, message);
-    if (status.ok()) {
-      if (is_of_a_running_process(message)) note_running(step, from);
-      std::visit([&](const auto& m) { handle(step, from, m); }, message);
-    } else if (!is_of_an_unknown_end(from, message)) {
-      step.refuse(from, status.message());
-    }
+    hear(step, from, message);
+    return finish(step);
+  }
+
+  // Many pages may be looked at for one decision, so all of them are heard before it is made.
+  Ready deadline(std::span<const wire::Observed> seen, Nanos now) {
+    Step step = begin_step(table_, now, true);
+    for (const wire::Observed& each : seen)
+      hear(step, each.of.job, each);
     return finish(step);
   }
 
@@ -74,6 +77,15 @@ class Coordinator::Impl {
   }
 
  private:
+  void hear(Step& step, JobId from, const wire::JobMessage& message) {
+    const Status status = validate(table_, from, message);
+    if (status.ok()) {
+      if (is_of_a_running_process(message)) note_running(step, from);
+      std::visit([&](const auto& m) { handle(step, from, m); }, message);
+    } else if (!is_of_an_unknown_end(from, message)) {
+      step.refuse(from, status.message());
+    }
+  }
   // The daemon looks at pages, and sees ends, by itself.
   static bool is_of_a_running_process(const wire::JobMessage& message) {
     return !std::holds_alternative<wire::Observed>(message) &&
@@ -152,11 +164,13 @@ Ready Coordinator::on_message(JobId from, const wire::JobMessage& message, Nanos
   return impl_->step(from, message, now);
 }
 
-Ready Coordinator::on_deadline(Nanos now) {
-  Step step = begin_step(impl_->table(), now, true);
-  return impl_->finish(step);
+// Nothing was said, and time has passed: rules may end a lease, and waits may be over.
+Ready Coordinator::on_deadline(Nanos now, std::span<const wire::Observed> seen) {
+  return impl_->deadline(seen, now);
 }
 
+// After a restart the coordinator waits for the jobs that the one before had. One of them has ended
+// and will not come back, so there may be nobody left to wait for.
 Ready Coordinator::on_expected_pid_gone(std::int32_t pid, Nanos now) {
   impl_->table().expected.erase(pid);
   Step step = begin_step(impl_->table(), now, false);
@@ -171,6 +185,7 @@ Ready Coordinator::set_suspended(JobId job, bool is_suspended, Nanos now) {
   return impl_->finish(step);
 }
 
+// The layer above has decided about a gang's rank. The job may have gone since.
 Ready Coordinator::set_row(JobId job, std::optional<GangRow> row, Nanos now) {
   Step step = begin_step(impl_->table(), now, false);
   Job* const found = impl_->table().find(job);
@@ -190,6 +205,7 @@ Setback Coordinator::setback(JobId job) const {
   return found == nullptr ? Setback::kNone : sched::setback(impl_->table(), *found);
 }
 
+// Whether a rank could not use a row now: it is paused, at a limit, or its connection is lost.
 bool Coordinator::is_held_back(JobId job) const {
   const Job* const found = impl_->table().find(job);
   return found == nullptr || !found->may_queue() || !found->is_connected();
@@ -218,6 +234,7 @@ void Coordinator::set_profiles(Profiles profiles) { impl_->table().profiles = st
 
 const Profiles& Coordinator::profiles() const { return impl_->table().profiles; }
 
+// Only shown and warned of: processes that use the device without this coordinator.
 void Coordinator::set_unmanaged(std::vector<UnmanagedProcess> processes) {
   impl_->table().unmanaged = std::move(processes);
 }

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,7 +50,8 @@ class Coordinator {
   // old one of the same pid. What a job may not send now (Register twice, another job's number, an
   // unknown device, negative sizes) is answered by Refused, and changes nothing.
   Ready on_message(JobId from, const wire::JobMessage& message, Nanos now);
-  Ready on_deadline(Nanos now);
+  // `seen`: the pages of Ready::observe as they are now. They count before anything is decided.
+  Ready on_deadline(Nanos now, std::span<const wire::Observed> seen = {});
   // The process of one of expected_pids ended before it said Hello: nobody waits for it any more.
   Ready on_expected_pid_gone(std::int32_t pid, Nanos now);
   // The job's process is suspended now (Ctrl-Z, SIGSTOP), or goes on (suspended.h). Nothing for a

@@ -105,6 +105,8 @@ struct Sums {
   Nanos begins, ends;
   double serial = 0;
   Bytes moved;
+  std::uint64_t failures = 0;
+  double lost = 0;
 };
 
 // `serial` is how long all iterations of all ranks would have taken one after the other, without a
@@ -123,6 +125,8 @@ Sums sum_up(const Simulation& simulation) {
     sums.serial +=
         static_cast<double>(job.iterations()) * to_seconds(spec.iteration + spec.gap) * spec.gpus;
     sums.moved += all.moved;
+    sums.failures += job.failures();
+    sums.lost += to_seconds(job.lost()) * spec.gpus;
     if (is_late(job, simulation.now())) ++sums.num_late;
     if (job.outcome() == SimJob::Outcome::kDenied) ++sums.num_denied;
     if (job.outcome() != SimJob::Outcome::kFinished) continue;
@@ -166,13 +170,15 @@ std::string make_report(const Simulation& simulation, const Detail& detail) {
       R"("serial_seconds":{:.6f},"utilisation":{:.6f},"switches":{},"moved_bytes":{},)",
       scenario.is_exclusive ? kExclusive : scenario.options.policy, scenario.num_devices, makespan,
       sums.serial, whole > 0 ? busy / whole : 0.0, simulation.num_switches(), sums.moved.value());
-  text += fmt::format(
-      R"("num_jobs":{},"num_finished":{},"num_denied":{},"num_late":{},)"
-      R"("completion_seconds":{},"bound_seconds":{},"slowdown":{},"wait_seconds":{},)"
-      R"("num_steps":{},"num_decisions":{})",
-      num_jobs, sums.num_finished, sums.num_denied, sums.num_late, spread_json(sums.completion),
-      bound_json(scenario, sums), spread_json(sums.slowdown), spread_json(sums.wait),
-      simulation.world().num_steps, simulation.world().num_decisions);
+  text +=
+      fmt::format(R"("num_failures":{},"lost_seconds":{:.6f},"num_moves":{},)"
+                  R"("num_jobs":{},"num_finished":{},"num_denied":{},"num_late":{},)"
+                  R"("completion_seconds":{},"bound_seconds":{},"slowdown":{},"wait_seconds":{},)"
+                  R"("num_steps":{},"num_decisions":{})",
+                  sums.failures, sums.lost, simulation.num_moves(), num_jobs, sums.num_finished,
+                  sums.num_denied, sums.num_late, spread_json(sums.completion),
+                  bound_json(scenario, sums), spread_json(sums.slowdown), spread_json(sums.wait),
+                  simulation.world().num_steps, simulation.world().num_decisions);
   text += rows_json("jobs", detail.jobs, num_jobs, [&](std::size_t i) {
     const std::span<const SimJob> ranks = simulation.ranks_of(i);
     return job_json(ranks, simulation.placed()[ranks.front().id().value - 1]);

@@ -9,12 +9,15 @@
 //
 // device: capacity, policy (also `exclusive`: jobs do not share, run/central_queue.h), num_lanes,
 // pack_lanes, min_quantum, max_wait, switch_loss, memory_wait,
-//   host_budget, host_file as in CoordinatorOptions; devices (so many alike, default 1), until
+//   host_budget, host_file as in CoordinatorOptions; devices (so many, default 1), speeds (of each,
+//   as 1,1,0.5: beside the device that the jobs' times are of), rebind (never, unbegun or any: who
+//   may go to a device that has become idle), until
 //   (stop then; default: when all jobs have ended), most_events; gap_poll (look at a holder's page
 //   so often, as the daemon does; without it, when the page has news: sim_job.h), each_iteration=1
 //   (an event for each boundary: slow, for tests). What it costs, as in Models: bandwidth (all
 //   four at once) or spill_bandwidth, restore_bandwidth, file_spill_bandwidth,
-//   file_restore_bandwidth; duplex, switch, context, interference.
+//   file_restore_bandwidth; duplex, switch, context, interference,
+//   failure_every, restart, checkpoint.
 // user: name, weight, share_limit, memory_limit, elastic (0 or 1).
 // job: name, user, at (arrival, default 0s), iteration, gap (default 0s), iterations, live (bytes
 //   at a boundary), peak (inside an iteration), weight, utilisation (of
@@ -45,15 +48,16 @@ namespace gpushare::sim {
 // Runs a scenario to its end; the report is JSON text, an object: schema_version (1), policy,
 // devices, makespan_seconds (from the first arrival to the last end), serial_seconds (all
 // iterations one after the other), utilisation (share of the devices' time with an open lease),
-// switches, moved_bytes; num_jobs, num_finished, num_denied, num_late (past when they were due);
-// completion_seconds (from arrival to end), slowdown (that over the time alone) and wait_seconds
-// (for leases) of those that finished, as average, median, p95, p99, worst, or null; bound_seconds
-// (the least average completion that any schedule of those in as many lanes could have, bound.h);
-// num_steps (messages to coordinators, and deadlines), num_decisions (their messages, and leases
-// granted and asked for); jobs: a row each with name, user, device, outcome ("finished" "denied"
-// "running"), arrival_seconds, finish_seconds, alone_seconds (if it never waits),
-// iterations, leases, served_seconds (in leases), busy_seconds (in iterations), waited_seconds,
-// moved_bytes. errors: kInvalidArgument for a line it cannot read;
+// switches, moved_bytes; num_failures and lost_seconds (of iterations that are done again, on all
+// devices of a job), num_moves (of jobs to idle devices); num_jobs, num_finished, num_denied,
+// num_late (past when they were due); completion_seconds (from arrival to end), slowdown (that over
+// the time alone) and wait_seconds (for leases) of those that finished, as average, median, p95,
+// p99, worst, or null; bound_seconds (the least average completion that any schedule of those in as
+// many lanes could have, bound.h); num_steps (messages to coordinators, and deadlines),
+// num_decisions (their messages, and leases granted and asked for); jobs: a row each with name,
+// user, device, outcome ("finished" "denied" "running"), arrival_seconds, finish_seconds,
+// alone_seconds (if it never waits), iterations, leases, served_seconds (in leases), busy_seconds
+// (in iterations), waited_seconds, moved_bytes. errors: kInvalidArgument for a line it cannot read;
 // kFailedPrecondition for a scenario that does not end; kCancelled if `keeps_going` said so.
 Result<std::string> run_scenario(std::string_view text, const KeepsGoing& keeps_going = {});
 

@@ -76,6 +76,29 @@ def test_json_has_a_report_of_each_policy(tmp_path: Path) -> None:
     assert ratio == pytest.approx(averages[0] / averages[1])
 
 
+def test_devices_may_differ_and_processes_may_fail(tmp_path: Path) -> None:
+    fates = ("--failure-every", "30s", "--restart", "1s", "--checkpoint", "1s", "--rebind", "any")
+    ended = _simulate(
+        _trace(tmp_path), "--policy", "fifo", "--speeds", "4,0.5", *fates, "--json", "--rows"
+    )
+    assert ended.returncode == 0, ended.stderr
+    whole = json.loads(ended.stdout)
+    (fifo,) = whole["policies"]
+    assert whole["machine"]["speeds"] == "4,0.5"
+    assert fifo["devices"] == 2
+    assert fifo["num_failures"] > 0
+    assert fifo["lost_seconds"] > 0
+    shown = _simulate(_trace(tmp_path), "--policy", "fifo", "--speeds", "4,0.5", *fates)
+    assert "failures" in shown.stdout
+    assert "lost by them" in shown.stdout
+
+
+def test_as_many_speeds_as_devices(tmp_path: Path) -> None:
+    ended = _simulate(_trace(tmp_path), "--devices", "3", "--speeds", "1,2")
+    assert ended.returncode != 0
+    assert "there are 3 devices and 2 speeds" in ended.stderr
+
+
 def test_the_ends_of_the_scale_are_there(tmp_path: Path) -> None:
     text = TWO_JOBS + "huge,0,1,1,99,99\n"
     options = ("--policy", "exclusive,srtf", "--switch", "0s", "--capacity", "50MiB")

@@ -97,7 +97,9 @@ def test_ci_checks_the_same_cpp_once(
     run_ci: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     first, second, third = run_ci(FAILING=""), run_ci(FAILING=""), run_ci(FAILING="", CI_ALL="1")
-    assert "made test-sanitizers" in first.stdout
-    assert "made test-sanitizers" not in second.stdout
+    assert "made test-tsan" in first.stdout
+    assert "made test-tsan" not in second.stdout
     assert "passed before with the same C++" in second.stdout
-    assert "made test-sanitizers" in third.stdout
+    assert "made test-tsan" in third.stdout
+    assert "made test-cpp" in third.stdout
+    assert "made test-cpp" not in first.stdout

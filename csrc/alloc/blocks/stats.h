@@ -9,6 +9,8 @@
 
 namespace gpushare::alloc {
 
+// One figure over time. The peak and the two sums can be reset, as
+// torch.cuda.reset_peak_memory_stats() and reset_accumulated_memory_stats() do.
 struct Stat {
   std::int64_t current = 0;
   std::int64_t peak = 0;

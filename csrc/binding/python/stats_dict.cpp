@@ -76,6 +76,8 @@ py::dict to_dict(const alloc::MemoryStats& stats) {
   return dict;
 }
 
+// gpushare.stats(): the job and its leases, then times, then bytes. Keys are part of the public
+// interface.
 py::dict to_dict(const client::JobStats& stats) {
   py::dict dict;
   dict["job"] = stats.job.value;

@@ -5,7 +5,7 @@
 //   kElsewhere --park--> kParked --let_handler_run--> kHandling --come_back--> kParked
 //   kParked, kHandling --unpark (a lease opens, it fails, the thread gives up)--> kElsewhere
 //
-// Four more facts are kept apart, since each one changes without the others:
+// Three more facts are kept apart, since each one changes without the others:
 //   - The owner keeps other threads out of the gate. It has the gate before it parks. It keeps it
 //     after a time-out, in line and parked. And a thread that is refused a lease leaves the gate to
 //     others, though it stays parked until its give_up().
@@ -13,10 +13,11 @@
 //     wait at a safepoint while another is in the gate.
 //   - A close is due if the lease word is kClosing and the gate could not close (a stream is
 //     captured). That is about the word: nobody stands in the gate then.
-//   - Whether the gate is closed is read without the lock, so it is an atomic of the runtime. It is
-//     closed in the whole gap between two leases, with a thread in it or not.
 //
-// Invariant (with that atomic): while a thread is parked, the gate is closed.
+// Whether the gate is closed is read without the lock, so it is in fast_state.h. The gate is closed
+// in the whole gap between two leases, with a thread in it or not.
+//
+// Invariant (with fast_state.h): while a thread is parked, the gate is closed.
 //
 // Pure bookkeeping; the owner's lock keeps calls apart. The owner waits and wakes.
 #pragma once

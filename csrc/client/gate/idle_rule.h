@@ -9,7 +9,8 @@
 // long. If another process of the same program waits for a lease or for room, the wait is probably
 // for that process: then it counts at once.
 //
-// Pure: the caller observes, about four times a second, and closes.
+// Pure: the caller observes, and closes. It does so about four times a second, and every 25 ms once
+// another process of the program has waited.
 #pragma once
 
 #include <cstdint>

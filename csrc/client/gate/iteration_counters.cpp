@@ -82,13 +82,13 @@ void IterationCounters::publish_counts(wire::LeasePage& page) const {
 }
 
 void IterationCounters::publish_times(wire::LeasePage& page) const {
-  const wire::IterationTime training = training_.now();
-  const wire::IterationTime evaluation = evaluation_.now();
+  const wire::IterationTime training = training_.figures();
+  const wire::IterationTime evaluation = evaluation_.figures();
   page.training_ns.store(training.usual.value(), kRelaxed);
   page.training_tail_ns.store(training.tail.value(), kRelaxed);
   page.evaluation_ns.store(evaluation.usual.value(), kRelaxed);
   page.evaluation_tail_ns.store(evaluation.tail.value(), kRelaxed);
-  page.gap_ns.store(gaps_.now().usual.value(), kRelaxed);
+  page.gap_ns.store(gaps_.figures().usual.value(), kRelaxed);
   page.mean_gap_ns.store(gaps_.mean().value(), kRelaxed);
 }
 

@@ -2,9 +2,10 @@
 //
 // Which problem it solves: a boundary must cost well under a microsecond, and `gpushare status`,
 // the policy and the report at the job's end want these figures at any time. So they are plain
-// stores into atomics that have one writer, the thread that iterates. All are relaxed, since each
-// figure stands alone. The change of the lease word orders them for a coordinator that acts on a
-// boundary.
+// stores into atomics. The thread that iterates writes most of them. Peaks are shifted by whoever
+// closes the lease too, and a store that is lost between the two only makes a figure older. All are
+// relaxed, since each figure stands alone. The change of the lease word orders them for a
+// coordinator that acts on a boundary.
 #pragma once
 
 #include <array>

@@ -53,7 +53,7 @@ void IterationTimes::count_anew(std::uint64_t num_kept) {
   tail_.store(*last, kRelaxed);
 }
 
-wire::IterationTime IterationTimes::now() const {
+wire::IterationTime IterationTimes::figures() const {
   return {Nanos{usual_.load(kRelaxed)}, Nanos{tail_.load(kRelaxed)}};
 }
 

@@ -29,13 +29,13 @@ class IterationTimes {
   // No figure is given before `num_needed` times have counted.
   explicit IterationTimes(std::uint64_t num_needed = 1) : num_needed_(num_needed) {}
 
-  // Returns whether now() has changed. The first time does not count: the first iteration
+  // Returns whether figures() has changed. The first time does not count: the first iteration
   // allocates, compiles and tunes, and is not like those after it.
   bool add(Nanos time);
   // The times that follow are another model's.
   void forget();
   // 0: none is known.
-  [[nodiscard]] wire::IterationTime now() const;
+  [[nodiscard]] wire::IterationTime figures() const;
   // At most twice the median, so that one odd wait among few times does not count in full.
   [[nodiscard]] Nanos mean() const;
 

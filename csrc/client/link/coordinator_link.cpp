@@ -36,6 +36,7 @@ void CoordinatorLink::adopt(Connection connection, const wire::Welcome& welcome,
   memory_wait_ = welcome.memory_wait;
 }
 
+// A connection that lasted for a while was of use, so the count of useless ones begins anew.
 void CoordinatorLink::lose(bool is_of_service, Nanos now) {
   state_ = State::kLost;
   is_of_service_ = is_of_service;

@@ -40,6 +40,7 @@ Status Registration::check(const RegisterOptions& options) {
   return {};
 }
 
+// What was changed for an earlier registration, or refused, says nothing of this one.
 void Registration::begin(const RegisterOptions& options) {
   options_ = options;
   changes_ = {};
@@ -102,6 +103,7 @@ void Registration::end() {
   bell_.reset();
 }
 
+// The child of a fork is no job. It shares its parent's page, and must not write there.
 void Registration::on_fork() {
   end();
   pages_.clear();

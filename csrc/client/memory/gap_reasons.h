@@ -8,7 +8,7 @@
 // The reasons are independent: a job that marks its iterations may park, and may be idle. Each one
 // alone is enough. Whether memory moves now depends on more (may_move_in_gap in gap_memory.cpp).
 //
-// A process without a page has no gaps. For such a process it counts how long it has been quiet.
+// A process without a page has no gaps. Of such a process the class counts how long it was quiet.
 //
 // Pure bookkeeping; the owner's lock keeps calls apart.
 #pragma once

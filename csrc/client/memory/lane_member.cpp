@@ -34,6 +34,7 @@ bool LaneMember::take_spilled_in_gap(Bytes spilled_so_far) {
   return std::exchange(was_spilled_in_gap_, false);
 }
 
+// A slot that the job keeps becomes its room; what it gave to the pool is room no longer.
 Bytes LaneMember::room_of(const alloc::LaneChange& change) {
   return slots_of(change.donated.size()) - change.given;
 }

@@ -41,7 +41,7 @@ class LaneMember {
   explicit LaneMember(alloc::CachingAllocator& allocator) : chunks_(allocator) {}
 
   // A lease closes. Whether live memory was spilled between the close before and the last
-  // note_open(). Both are told the total of spilled bytes so far.
+  // note_open(). Each of the two calls is told the total of spilled bytes so far.
   bool take_spilled_in_gap(Bytes spilled_so_far);
   // A lease opens.
   void note_open(Bytes spilled_so_far) { was_spilled_in_gap_ = spilled_so_far > spilled_at_close_; }
@@ -57,7 +57,8 @@ class LaneMember {
   // Maps the slots that were told. Without a lane, or before its table has come, all chunks become
   // private ones.
   Outcome open(bool has_lane, const alloc::Ends& ends = {});
-  // All lane chunks become private ones: as after a setback, or because no iterations follow.
+  // All lane chunks become private ones. stay_out(): the job stays a member of the lane. leave():
+  // it no iterations follow.
   Outcome stay_out();
   Outcome leave();
 
@@ -88,7 +89,7 @@ class LaneMember {
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
 
  private:
-  // The bytes of lane chunks that there are fewer of than `before`.
+  // `before` lane chunks there were; those that are none now are what is left.
   [[nodiscard]] Outcome outcome(Status status, std::size_t before) const;
   void drop_files();
 

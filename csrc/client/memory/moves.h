@@ -32,7 +32,7 @@ class Moves {
     kReleasing,     // the client thread gives memory up for a Revoke
     kRestoring,     // thread_ brings memory back
     kRestoreWaits,  // thread_ waits for room
-    kGiving,        // so it does, and the client thread gives memory up for a Revoke
+    kGiving,        // as kRestoreWaits, and the client thread gives memory up for a Revoke
     kGivingLast,    // thread_ has room, and waits for the end of the giving
   };
 

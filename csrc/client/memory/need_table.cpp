@@ -37,6 +37,8 @@ bool NeedTable::has_waiting() const {
                      [](const auto& entry) { return entry.second.is_waited_for(); });
 }
 
+// Without an answer the owner's patience is at its end. An answer that comes later finds no entry,
+// and is about nobody any more.
 Status NeedTable::take(std::uint64_t n) {
   const auto found = entries_.find(n);
   GS_CHECK(found != entries_.end(), "need {} was taken before", n);
@@ -47,6 +49,7 @@ Status NeedTable::take(std::uint64_t n) {
                                              to_string(entry.request.bytes) + " of room"};
 }
 
+// The grant is in force even where nobody waits for it any more.
 void NeedTable::on_grant(std::uint64_t grant_n, std::uint64_t need_n) {
   last_grant_ = std::max(last_grant_, grant_n);
   const auto found = entries_.find(need_n);
@@ -60,6 +63,7 @@ void NeedTable::on_denied(std::uint64_t need_n, const std::string& reason) {
   found->second.answer = Status(StatusCode::kOutOfMemory, reason);
 }
 
+// Numbers rise, so the first entry is the oldest. 0 is no number.
 std::uint64_t NeedTable::oldest() const {
   const auto found = std::find_if(entries_.begin(), entries_.end(),
                                   [](const auto& entry) { return entry.second.is_waited_for(); });
@@ -78,6 +82,7 @@ bool NeedTable::add_given(std::uint64_t n, Bytes bytes, Bytes away) {
   return true;
 }
 
+// The requests become smaller by what the restore will ask for, so that nobody asks twice.
 std::vector<wire::Need> NeedTable::take_back_away(const wire::Address& of) {
   std::vector<wire::Need> changed;
   for (auto& [n, entry] : entries_) {
@@ -97,6 +102,7 @@ void NeedTable::grant_all() {
     entry.is_answered = true;
 }
 
+// For a new connection, whose coordinator knows of none.
 std::vector<wire::Need> NeedTable::waiting(const wire::Address& of) const {
   std::vector<wire::Need> needs;
   for (const auto& [n, entry] : entries_) {

@@ -18,9 +18,9 @@ namespace gpushare::client {
 
 class NeedTable {
  public:
-  // Adds a request. Its number is the job's own and is never used twice. The owner of one for free
-  // room only goes on without it. So it is not sent again after a reconnect, the job does not count
-  // as one that waits for room, and bytes that the job gives up are not added to it.
+  // Adds a request. Its number is the job's own and is never used twice. One for free room only
+  // is not waited for. So it is not sent again after a reconnect, the job does not count as one
+  // that waits for room, and bytes that the job gives up are not added to it.
   std::uint64_t add(const alloc::RoomRequest& request);
   // The message that sends the request. pre: `n` is in the table.
   [[nodiscard]] wire::Need message(std::uint64_t n, const wire::Address& of) const;

@@ -17,7 +17,7 @@ class Pace {
 
   struct Turn {
     Bytes bytes;  // to copy now; 0: nothing yet
-    Nanos wait;   // until there is more to say; 0 if bytes is not
+    Nanos wait;   // until there is more to say; 0 if there is something to copy now
   };
   // The next turn of a thread that wants to copy `most` at `rate` bytes a second. At rate 0 there
   // is no limit, and all of it may go now. The bytes of the turn count as copied. A thread that

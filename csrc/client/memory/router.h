@@ -16,8 +16,8 @@ class Router {
  public:
   virtual ~Router() = default;
 
-  // Until the device has done what it was given so far. threads: any; called without locks, so that
-  // close() finds little to wait for.
+  // Waits until the device has done what it was given so far. threads: any; called without locks,
+  // so that close() finds little to wait for.
   virtual void drain() = 0;
   // From its return on until open() every new block comes from memory that never moves, whichever
   // thread asks, and the device is idle. Returns what holds something then.

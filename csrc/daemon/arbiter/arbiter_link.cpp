@@ -33,6 +33,7 @@ constexpr Nanos kSilent = seconds(5);
 constexpr std::size_t kMostUnsent = std::size_t{4} << 20;
 constexpr Nanos kFlush = millis(5);
 
+// In the order of the numbers by which ranks and single jobs name them.
 std::string names_of_devices(const DaemonOptions& options) {
   std::string list;
   for (const DeviceOptions& device : options.devices)
@@ -73,6 +74,7 @@ void ArbiterLink::connect() {
   look_up_.begin(*address, [this](const auto& found) { connect_to(found); });
 }
 
+// The connection may not be made yet. If it never is, the silence ends it (on_due()).
 void ArbiterLink::connect_to(const Result<ipc::StreamAddress>& address) {
   const Status status = address ? open(*address) : address.error();
   if (!status.ok()) return lose(status.message());
@@ -108,6 +110,8 @@ void ArbiterLink::on_readable() {
   if (!was_here && is_here()) callbacks_.on_changed();
 }
 
+// Once both sides have proved who they are, each frame carries a seal. One that was changed,
+// repeated or left out on the way ends the connection here. A refusal may come at any stage.
 Status ArbiterLink::handle(const std::string& frame, std::vector<host::RankOrder>& orders) {
   const Result<std::string> text = in_ ? in_->open(frame) : frame;
   if (!text) return text.error();
@@ -122,6 +126,7 @@ Status ArbiterLink::handle(const std::string& frame, std::vector<host::RankOrder
   }
 }
 
+// The version comes first: of another one not even the proof can be understood.
 Status ArbiterLink::prove(const ArbiterMessage& message) {
   const auto* challenge = std::get_if<arbiter::Challenge>(&message);
   if (challenge == nullptr) return {StatusCode::kProtocol, "it is no arbiter"};
@@ -138,6 +143,8 @@ Status ArbiterLink::prove(const ArbiterMessage& message) {
       arbiter::Proof{.nonce = nonces_.host, .proof = arbiter::proof_of_host(token_, nonces_)});
 }
 
+// The arbiter proves that it has the token before it is told anything, since names of users and
+// jobs are nobody else's business. Then it gets all there is: it may know nothing of this host.
 Status ArbiterLink::join(const ArbiterMessage& message) {
   const auto* welcome = std::get_if<arbiter::Welcome>(&message);
   if (welcome == nullptr) return {StatusCode::kProtocol, "it proves nothing"};
@@ -174,6 +181,7 @@ Status ArbiterLink::handle_here(const ArbiterMessage& message,
   return send(arbiter::Looked{look->round});
 }
 
+// What the socket does not take at once is sent by the timer.
 Status ArbiterLink::send(const arbiter::HostMessage& message) {
   const std::string text = arbiter::encode(message);
   const Status status = stream_->send(out_ ? out_->close(text) : text);

@@ -120,6 +120,8 @@ void ArbiterServer::accept() {
   }
 }
 
+// A stranger above the limit is closed before it is sent anything, so it costs one accept. The
+// number of a peer is never used again: a callback that comes late finds nobody.
 void ArbiterServer::add(UniqueFd socket) {
   const Nanos now = monotonic_now();
   const auto num_strangers =
@@ -165,6 +167,8 @@ void ArbiterServer::on_readable(PeerId id) {
   step_soon();
 }
 
+// The seal of what comes in begins with the message after the proof. Welcome itself goes out
+// without one, because it brings what the host checks first; all that follows has one.
 Status ArbiterServer::handle(PeerId id, Peer& peer, const std::string& frame) {
   const Result<std::string> text = peer.in ? peer.in->open(frame) : frame;
   if (!text) return text.error();
@@ -182,6 +186,7 @@ Status ArbiterServer::handle(PeerId id, Peer& peer, const std::string& frame) {
   return arbiter_.hear(id, *message, monotonic_now());
 }
 
+// The versions are compared before the proof, which another version may make in another way.
 Status ArbiterServer::handle_proof(Peer& peer, const HostMessage& message) {
   const auto* proof = std::get_if<arbiter::Proof>(&message);
   if (proof == nullptr) return {StatusCode::kProtocol, "it proves nothing"};
@@ -235,6 +240,7 @@ void ArbiterServer::drop(PeerId id, const std::string& why) {
   step_soon();
 }
 
+// Many peers may speak in one turn of the loop. They are answered by one step.
 void ArbiterServer::step_soon() {
   if (!std::exchange(is_step_due_, true)) loop_.post([this] { step(); });
 }

@@ -50,6 +50,7 @@ bool set_text(std::string& field, Text text) {
   return true;
 }
 
+// `unit` is that of a number without one: an option that ends in -ms counts in ms.
 bool set_time(Nanos& field, Text text, Nanos unit, Nanos least) {
   const auto time = parse_time(text, unit);
   if (!time || *time < least) return false;
@@ -150,6 +151,7 @@ constexpr const char* kSize = "a size of at least 2 MiB, like \"2GiB\"";
 
 // In the order in which --help lists them.
 constexpr std::array kSettings{
+    // Where it listens, and for whom.
     Setting{"coordinator.socket", "--socket", "an absolute path of at most 100 bytes",
             "where to listen", 0,
             [](Options& o, Text t, Nanos) {
@@ -173,6 +175,7 @@ constexpr std::array kSettings{
               return t.size() <= kLongest && is_socket_path(t) &&
                      set_text(o.socket, t + "/" + socket_name(name_for_files(o)));
             }},
+    // Which devices it shares, and how much of their memory.
     Setting{nullptr, kDeviceOption, wire::kDeviceNames,
             "the device to share; cuda: the CUDA devices of GPUSHARE_DEVICES", 0,
             [](Options& o, Text t, Nanos) {
@@ -215,6 +218,7 @@ constexpr std::array kSettings{
         [](Options& o, Text t, Nanos) { return set_size_of(false, o, o.reserve, t, Bytes{0}); }},
     Setting{"device.cuda.reserve", nullptr, kReserve, "", 0,
             [](Options& o, Text t, Nanos) { return set_size_of(true, o, o.reserve, t, Bytes{0}); }},
+    // Who has the next turn, and how long turns are.
     Setting{"coordinator.policy", "--policy",
             "fair, rr, fifo, srtf, priority, deadline, pack, srtf+pack or deadline+pack",
             "whom to serve next", 0,
@@ -245,6 +249,7 @@ constexpr std::array kSettings{
             [](Options& o, Text t, Nanos u) {
               return set_time(o.coordinator.gap_poll, t, u, Nanos{1});
             }},
+    // What runs or moves at the same time.
     Setting{"coordinator.num_lanes", "--num-lanes", "a whole number from 1 to 16",
             "how many jobs may run at the same time, as far as they fit side by side (default: 1; "
             "under "
@@ -267,6 +272,7 @@ constexpr std::array kSettings{
                      (o.coordinator.transfer_budget == Bytes{0} ||
                       o.coordinator.transfer_budget >= kSmallestTransfer);
             }},
+    // The coordinator itself, and gangs over several hosts.
     Setting{"coordinator.linger", "--linger-s", "a time, or \"never\"",
             "how long to stay after the last job", kSecond, set_linger},
     Setting{"coordinator.arbiter", "--arbiter-address", "tcp:HOST:PORT, unix:/PATH, or none",
@@ -278,6 +284,7 @@ constexpr std::array kSettings{
             [](Options& o, Text t, Nanos) {
               return t.starts_with('/') && printable(t) == t && set_text(o.token_file, t);
             }},
+    // Where spilled memory goes.
     Setting{"host.spill_dir", "--spill-dir",
             "an absolute path of printable characters, or empty for RAM",
             "a folder where spilled memory goes", 0,
@@ -293,6 +300,7 @@ constexpr std::array kSettings{
             [](Options& o, Text t, Nanos) {
               return set_bytes(o.host_ram_budget.emplace(), t, Bytes{0});
             }},
+    // What is written down: accounts of finished jobs, and the log.
     Setting{"accounts.folder", "--accounts-folder", "an absolute path, or \"none\"",
             "where the accounts of finished jobs are kept (default: gpushare/accounts in "
             "$XDG_STATE_HOME or ~/.local/state); none: nowhere",

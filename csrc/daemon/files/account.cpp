@@ -44,6 +44,7 @@ std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// An end that a later version may write counts as lost, which claims the least.
 JobEnd end_called(std::string_view name) {
   for (const JobEnd end : {JobEnd::kEnded, JobEnd::kDied, JobEnd::kCarriedOn}) {
     if (name == name_of(end)) return end;
@@ -123,6 +124,9 @@ std::string line_of(const Account& account) {
   return text_of(json);
 }
 
+// A field that is missing, or of another type, makes the whole line bad: sums over accounts would
+// take it for a zero otherwise. Texts are made printable again, since a person may have edited the
+// file.
 Result<Account> read_account(const std::string& line) {
   try {
     const Json json = Json::parse(line);
@@ -170,6 +174,8 @@ Result<Account> read_account(const std::string& line) {
   }
 }
 
+// Tells an account from all others without reading the whole line. It must be what line_of() begins
+// with, to the byte.
 std::string beginning_of(const Account& account) {
   std::string text = text_of({{"v", kAccountVersion},
                               {"id", account.id},

@@ -47,6 +47,8 @@ static_assert(sizeof(PidfdInfo) == 64);
 constexpr std::uint64_t kExitInfo = 1ULL << 3;                  // PIDFD_INFO_EXIT
 constexpr unsigned long kGetInfo = _IOWR(0xFF, 11, PidfdInfo);  // PIDFD_GET_INFO
 
+// Without the flag in the answer the process is not reaped yet, or the kernel does not know it. An
+// older kernel refuses the whole question.
 std::optional<std::int32_t> ask_wait_status(int process) {
   PidfdInfo info;
   info.mask = kExitInfo;
@@ -94,6 +96,8 @@ struct AccountWriter::Shared {
   bool is_abandoned GS_GUARDED_BY(mu) = false;  // after an error nothing is tried again
 };
 
+// The thread keeps what it shares with this object alive. It may hang in a write to a broken disk,
+// and then it is left behind.
 AccountWriter::AccountWriter(AccountPlace place)
     : shared_(std::make_shared<Shared>(std::move(place))) {
   auto thread = start_thread("the accounts", [shared = shared_] { work(shared); });
@@ -104,6 +108,8 @@ AccountWriter::AccountWriter(AccountPlace place)
   }
 }
 
+// Waits for the queue to become empty, but no longer than kPatience: the end of the coordinator
+// must not depend on a disk.
 AccountWriter::~AccountWriter() {
   const Nanos deadline = monotonic_now() + kPatience;
   const MutexLock lock(shared_->mu);
@@ -124,6 +130,7 @@ void AccountWriter::put(Account account, UniqueFd process) {
 
 void AccountWriter::put_left_over(Account account) { add(std::move(account), UniqueFd(), true); }
 
+// For who reads accounts now: these are not in the files yet.
 std::vector<std::pair<std::int32_t, std::string>> AccountWriter::waiting() const {
   const MutexLock lock(shared_->mu);
   std::vector<std::pair<std::int32_t, std::string>> lines;
@@ -133,6 +140,8 @@ std::vector<std::pair<std::int32_t, std::string>> AccountWriter::waiting() const
   return lines;
 }
 
+// A full queue loses accounts rather than memory without end. That is said once when it begins, and
+// with the number when the queue is empty again.
 void AccountWriter::add(Account account, UniqueFd process, bool is_left_over) {
   const MutexLock lock(shared_->mu);
   if (shared_->queue.size() >= kMost) {

@@ -226,20 +226,23 @@ void Conductor::look_soon(JobId id) {
   });
 }
 
-// The coordinator wants to see these pages before it decides, so they are fed first. The list is
-// taken out of its member: each step replaces it.
+// The coordinator wants to see these pages before it decides. A look may bring news, which are fed
+// at once, and after which a job may be gone. The list is taken out of its member, because each
+// step replaces it.
 void Conductor::on_deadline() {
   const std::vector<JobId> observe = std::exchange(observe_, {});
   for (const JobId id : observe) {
     JobEntry* entry = jobs_.find(id);
+    if (entry != nullptr && entry->registration) look(*entry);
+  }
+  std::vector<wire::Observed> seen;
+  for (const JobId id : observe) {
+    const JobEntry* entry = jobs_.find(id);
     if (entry == nullptr || !entry->registration) continue;
-    look(*entry);
-    if (entry->registration) {
-      feed(id, wire::Observed{entry->address, entry->registration->usage()});
-    }
+    seen.push_back({entry->address, entry->registration->usage()});
   }
   const Nanos now = monotonic_now();
-  carry_out(coordinator_->on_deadline(now), now);
+  carry_out(coordinator_->on_deadline(now, seen), now);
 }
 
 // Keeps the newest decisions for `gpushare status` and logs them. Most are debug lines.

@@ -66,6 +66,7 @@ void add_page(Json& json, const sched::JobRow& row, const PageFacts& page) {
   json["is_held_back"] = page.is_held_back;
 }
 
+// What the last page said stands in for a page that is gone.
 PageFacts without_page(const sched::JobRow& row, const StatusFacts& facts) {
   const auto totals = facts.last_totals.find(row.who.of.job);
   PageFacts page;
@@ -170,6 +171,8 @@ Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
   return json;
 }
 
+// Of one device: what it has and what moved, then its users, lanes and jobs in the order of the
+// snapshot.
 Json device_json(const sched::DeviceRow& device, const StatusFacts& facts) {
   Json json = {{"device", device.device},
                {"policy", device.policy},
@@ -296,6 +299,7 @@ void add_page_facts(const JobTable& jobs, StatusFacts& facts) {
   }
 }
 
+// The caller leaves jobs out where the text would not fit into one message, and says here how many.
 std::string status_text(const StatusFacts& facts, std::uint64_t jobs_left_out) {
   Json json = whole_json(facts);
   if (jobs_left_out > 0) json["jobs_left_out"] = jobs_left_out;

@@ -31,6 +31,7 @@ constexpr std::size_t kMaxNeedsOfOneJob = 64;
 // The lease word has 60 bits for it.
 constexpr std::uint64_t kMaxTerm = std::uint64_t{1} << 56;
 
+// Any violation ends the sender's connection, with this text as the reason.
 Status violation(std::string reason) { return {StatusCode::kProtocol, std::move(reason)}; }
 
 Status check_size(const char* what, Bytes size) {
@@ -188,6 +189,7 @@ Status check_is_registered(const Job& job) {
   return violation(fmt::format("job {} is not registered", job.id.value));
 }
 
+// Sorts a copy, so that a long list costs no quadratic time.
 bool has_twice(std::vector<std::uint32_t> slots) {
   std::sort(slots.begin(), slots.end());
   return std::adjacent_find(slots.begin(), slots.end()) != slots.end();
@@ -272,6 +274,8 @@ inline constexpr bool kIsForDaemon =
 
 }  // namespace
 
+// A Hello is looked at alone: nothing is known of its sender. All others need a job that has said
+// Hello; those that came over a socket also need a connection and the sender's own address.
 Status validate(const Table& table, JobId from, const wire::JobMessage& message) {
   return std::visit(
       [&](const auto& m) -> Status {

@@ -183,17 +183,21 @@ Nanos Job::long_iteration() const {
   return std::max(measured.iteration, tail);
 }
 
+// What is left by the lengths that earlier jobs of this model had; nothing where none is known.
 ExpectedRest Job::expected_rest() const {
   if (!measured.remembered.has_value()) return {};
   return measured.remembered->lengths.rest(number_of_name(who.name), measured.length);
 }
 
+// What the program says of its own length counts before what was learned of others.
 double Job::iterations_to_go() const {
   const std::uint64_t total = settings.iterations_total;
   if (total == 0) return expected_rest().iterations;
   return total > usage.iterations ? static_cast<double>(total - usage.iterations) : 0;
 }
 
+// What is remembered of the job's model when it ends. Measured times of its main phase are better
+// than the mean, in which the first, slow iterations are.
 Profile Job::profile() const {
   Lengths lengths;
   lengths.note({.name = number_of_name(who.name), .iterations = measured.length});
@@ -246,6 +250,7 @@ Job Job::copy_requeued(Nanos time, Nanos now) const {
   return copy;
 }
 
+// The name alone would not do: several jobs may have the same.
 std::string label(const Job& job) {
   return job.who.name.empty() ? fmt::format("{}", job.id.value)
                               : fmt::format("{} ({})", job.id.value, job.who.name);

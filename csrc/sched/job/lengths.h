@@ -62,7 +62,7 @@ class Lengths {
 
   // For a job that has run `done` iterations: the mean of what earlier jobs had to go after as
   // many. Jobs that had ended by then say nothing of it, unless all had, and not long before: then
-  // the job is at its end too. If some had the job's name, only they count.
+  // kBeyond times what the job has run is left. If some had the job's name, only they count.
   // source: the mean residual life; Gu et al., "Tiresias: A GPU Cluster Manager for Distributed
   // Deep Learning" (NSDI 2019), ranks jobs by how long those before them ran.
   [[nodiscard]] ExpectedRest rest(std::uint32_t name, std::uint64_t done) const {

@@ -93,7 +93,7 @@ RoomPool room_pool(const Table& table, Nanos now) {
   RoomPool pool{table.device.ledger.free(), Bytes{0}};
   for (const JobId id : table.jobs.kept().giving) {
     const Job& job = table.at(id);
-    if (!table.is_overdue(job, now)) pool.expected += job.room.revoke->bytes;
+    if (!table.has_missed_answer(job, now)) pool.expected += job.room.revoke->bytes;
   }
   return pool;
 }

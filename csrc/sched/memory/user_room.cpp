@@ -61,7 +61,7 @@ Bytes coming_from_user(const Table& table, std::uint32_t uid, Nanos now) {
   Bytes coming;
   for (const JobId id : table.jobs.kept().giving) {
     const Job& job = table.at(id);
-    if (job.who.uid == uid && !table.is_overdue(job, now)) coming += job.room.revoke->bytes;
+    if (job.who.uid == uid && !table.has_missed_answer(job, now)) coming += job.room.revoke->bytes;
   }
   return coming;
 }

@@ -12,6 +12,9 @@
 namespace gpushare::sched {
 namespace {
 
+// No job has so high a number, so such a kind is none of those that are counted.
+constexpr std::uint64_t kOfOneJob = std::uint64_t{1} << 63;
+
 // A model without a fingerprint is like no other, and two users share nothing.
 bool is_like(const Likeness& a, const Likeness& b) {
   if (a.fingerprint == 0 || a.fingerprint != b.fingerprint || a.uid != b.uid) return false;
@@ -36,7 +39,7 @@ void JobKinds::note(JobId job, const Likeness& likeness) {
     return;
   }
   forget(job);
-  const Kind now = like != kinds_.end() ? like->first : Kind{job, ++num_made_};
+  const Kind now = like != kinds_.end() ? like->first : Kind{++num_made_};
   Members& members = kinds_[now];
   if (members.num++ == 0) members.likeness = likeness;
   of_[job] = now;
@@ -50,6 +53,6 @@ void JobKinds::forget(JobId job) {
   of_.erase(found);
 }
 
-Kind JobKinds::of(JobId job) const { return value_or(of_, job, Kind{job}); }
+Kind JobKinds::of(JobId job) const { return value_or(of_, job, Kind{kOfOneJob | job.value}); }
 
 }  // namespace gpushare::sched

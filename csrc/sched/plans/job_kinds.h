@@ -10,14 +10,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <unordered_map>
 
 #include "csrc/base/units.h"
 
 namespace gpushare::sched {
 
+// A number that is used once: of the kinds so far, or of one job of which nothing was noted.
 struct Kind {
-  JobId first;              // the job for which the kind was made
-  std::uint64_t count = 0;  // of the kinds so far; 0: of a job of which nothing was noted
+  std::uint64_t number = 0;
   auto operator<=>(const Kind&) const = default;
 };
 
@@ -44,7 +45,7 @@ class JobKinds {
     std::size_t num = 0;
   };
 
-  std::map<JobId, Kind> of_;
+  std::unordered_map<JobId, Kind> of_;  // asked for most often
   std::map<Kind, Members> kinds_;
   std::uint64_t num_made_ = 0;
 };

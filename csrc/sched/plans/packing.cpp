@@ -55,15 +55,22 @@ JobSet with(const JobSet& set, JobId job) {
 
 Packing::KindSet Packing::kinds_of(const JobSet& set) const {
   KindSet kinds;
+  kinds.reserve(set.size());
   for (const JobId job : set)
     kinds.push_back(kinds_.of(job));
   std::sort(kinds.begin(), kinds.end());
   return kinds;
 }
 
-const Packing::Trial* Packing::find(const JobSet& set) const {
-  return find_in(trials_, kinds_of(set));
+// FNV-1a over the numbers. This is asked for many times in a step, so the table is a hash table.
+std::size_t Packing::Hash::operator()(Kinds kinds) const {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const Kind& kind : kinds)
+    hash = (hash ^ kind.number) * 0x100000001b3ULL;
+  return hash;
 }
+
+const Packing::Trial* Packing::find(Kinds kinds) const { return find_in(trials_, kinds); }
 
 // Verdicts are kept by kinds of jobs, so that a sweep of hundreds of like jobs needs few trials. If
 // even so there are too many sets, all are forgotten: what still runs is found out again.
@@ -153,11 +160,18 @@ void Packing::decide(Trial& trial, std::size_t size, bool pays, Nanos now) {
 
 // A set that did not pay is on trial again once its time has come, and until somebody tries it
 // nothing is written down.
-Verdict Packing::verdict(const JobSet& set, Nanos now) const {
-  const Trial* const trial = find(set);
+Verdict Packing::verdict(const Trial* trial, Nanos now) {
   if (trial == nullptr) return Verdict::kTrial;
   if (trial->verdict == Verdict::kDoesNotPay && now >= trial->retry_at) return Verdict::kTrial;
   return trial->verdict;
+}
+
+Verdict Packing::verdict(const JobSet& set, Nanos now) const { return verdict(find(set), now); }
+
+Verdict Packing::verdict_of_pair(JobId a, JobId b, Nanos now) const {
+  std::array kinds{kinds_.of(a), kinds_.of(b)};
+  std::ranges::sort(kinds);
+  return verdict(find(kinds), now);
 }
 
 bool Packing::may_try(std::size_t size, Nanos now) const {
@@ -178,8 +192,13 @@ double Packing::total(const JobSet& set) const {
 double Packing::total_before(const JobSet& set) const {
   double most = 1;
   if (set.size() <= 2) return most;
-  for (const JobId job : set) {
-    const Trial* const trial = find(without(set, job));
+  KindSet kinds = kinds_of(set);
+  // Each kind is left out in turn: the last one first, and then each takes the place of the next.
+  Kind left_out = kinds.back();
+  kinds.pop_back();
+  for (std::size_t i = kinds.size() + 1; i-- > 0;) {
+    if (i < kinds.size()) std::swap(left_out, kinds[i]);
+    const Trial* const trial = find(kinds);
     if (trial != nullptr && trial->verdict == Verdict::kPays) most = std::max(most, trial->total);
   }
   return most;

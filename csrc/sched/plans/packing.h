@@ -17,11 +17,13 @@
 // source: Xiao et al., "Gandiva: Introspective Cluster Scheduling for Deep Learning" (OSDI 2018).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "csrc/base/units.h"
@@ -63,6 +65,7 @@ class Packing {
   [[nodiscard]] JobSet outdated(const JobSet& set, const std::vector<Pace>& paces) const;
 
   [[nodiscard]] Verdict verdict(const JobSet& set, Nanos now) const;
+  [[nodiscard]] Verdict verdict_of_pair(JobId a, JobId b, Nanos now) const;
   // Whether sets of the size may be tried, by what came of the last ones.
   [[nodiscard]] bool may_try(std::size_t size, Nanos now) const;
   // The sum of normalised throughputs when it was judged last. Of a trial that was hopeless before
@@ -79,6 +82,16 @@ class Packing {
 
  private:
   using KindSet = std::vector<Kind>;  // sorted; as many as jobs
+  using Kinds = std::span<const Kind>;
+  // A set is looked up by the numbers alone, wherever they stand.
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(Kinds kinds) const;
+  };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(Kinds a, Kinds b) const { return std::ranges::equal(a, b); }
+  };
   struct Trial {
     Verdict verdict = Verdict::kTrial;
     std::map<JobId, RecentTimes> beside;  // of those who run now, or did last
@@ -96,12 +109,14 @@ class Packing {
 
   void decide(Trial& trial, std::size_t size, bool pays, Nanos now);
   [[nodiscard]] KindSet kinds_of(const JobSet& set) const;
-  [[nodiscard]] const Trial* find(const JobSet& set) const;
+  [[nodiscard]] const Trial* find(Kinds kinds) const;
+  [[nodiscard]] const Trial* find(const JobSet& set) const { return find(kinds_of(set)); }
+  [[nodiscard]] static Verdict verdict(const Trial* trial, Nanos now);
   Trial& trial_of(const JobSet& set);
   void forget_sets(const Kind& kind);
 
   JobKinds kinds_;
-  std::map<KindSet, Trial> trials_;
+  std::unordered_map<KindSet, Trial, Hash, Equal> trials_;
   std::map<std::size_t, OfSize> sizes_;
 };
 

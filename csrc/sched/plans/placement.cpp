@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <tuple>
 #include <vector>
 
 namespace gpushare::sched {
@@ -67,8 +66,13 @@ class Planner {
 
   // Moves one known job to a lane that has two less; false: none can be.
   bool spread() {
-    // Jobs in that lane, bytes needed then, whether it is not in it yet, the lane.
-    using Cost = std::tuple<std::size_t, Bytes, bool, std::size_t>;
+    struct Cost {
+      std::size_t num_jobs;  // in that lane
+      Bytes needed;          // by all jobs, then
+      bool is_elsewhere;     // the job is not in the lane yet
+      std::size_t lane;
+      auto operator<=>(const Cost&) const = default;
+    };
     std::optional<Cost> least;
     std::size_t best = 0;
     // The newest first, of those that cost the same.
@@ -76,13 +80,13 @@ class Planner {
       for (std::size_t to = 0; to < num_open_; ++to) {
         if (!may_move(i, to)) continue;
         const Cost cost{num_known_[to], needed_with(i, to), to != jobs_[i].in_lane.value, to};
-        if (std::get<1>(cost) > capacity_ || (least.has_value() && *least <= cost)) continue;
+        if (cost.needed > capacity_ || (least.has_value() && *least <= cost)) continue;
         least = cost;
         best = i;
       }
     }
     if (!least.has_value()) return false;
-    put(best, std::get<3>(*least));
+    put(best, least->lane);
     find_largest();
     return true;
   }
@@ -158,7 +162,7 @@ class Planner {
     return kept + largest_of_all();
   }
 
-  // A holder back to the lane of its lease at most.
+  // A holder may only go back to the lane of its lease.
   [[nodiscard]] bool may_move(std::size_t i, std::size_t to) const {
     if (!is_known(i) || num_known_[lanes_[i]] < num_known_[to] + 2) return false;
     return !jobs_[i].is_holder || to == jobs_[i].in_lane.value;

@@ -7,7 +7,7 @@
 // From where the jobs are now, one at a time is moved from a fuller lane to the emptiest, as long
 // as they fit then: the one with which least is needed, so jobs with much ephemeral memory come to
 // share a lane. Where they fit no longer as they are, all go to one lane first. So nobody is moved
-// without a reason, a job with a lease stays in the lane of that, and what is found is not always
+// without a reason, a job stays in the lane of its lease, and what is found is not always
 // the best: another grouping may use one lane more.
 //
 // A job whose sizes are unknown is taken to keep what it has, and to need as much beyond that as

@@ -43,7 +43,7 @@ std::string allowed_text(const Job& job) {
 // Environment" (Journal of the ACM 20, 1973), section 7.
 class EarliestDeadline final : public Policy {
  public:
-  EarliestDeadline() : Policy({&helping_overdue(), &meeting_deadlines()}) {}
+  EarliestDeadline() : Policy({&helping_long_waiters(), &meeting_deadlines()}) {}
   [[nodiscard]] const char* name() const override { return "deadline"; }
   [[nodiscard]] OrderKey key(const Standing& job) const override {
     return {

@@ -41,6 +41,7 @@ std::unique_ptr<const Policy> make_deadline();
 std::unique_ptr<const Policy> make_pack();
 std::unique_ptr<const Policy> make_srtf_pack();
 std::unique_ptr<const Policy> make_deadline_pack();
-// NEW_POLICY: one declaration here, and one file beside fair.cpp.
+// NEW_POLICY: one declaration here, and one file beside fair.cpp. A rule of its own is declared in
+// rule.h.
 
 }  // namespace gpushare::sched

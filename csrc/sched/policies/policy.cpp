@@ -1,7 +1,7 @@
 // The table of policies, and how an order is explained. Of two jobs, the classes decide first, then
 // the policy's own number, then who registered first. The explanation follows the same order, so
-// that it names what really decided. A rule says nothing of what it does not override, so a policy
-// lists rules for what it changes alone.
+// that it names what really decided. The functions of PolicyRule do nothing, and a rule
+// overrides those for which it has something to say.
 #include "csrc/sched/policies/policy.h"
 
 #include <algorithm>
@@ -39,6 +39,8 @@ constexpr std::array kPolicies{
 
 }  // namespace
 
+// What a rule does where it overrides nothing: it changes no order, bars nobody, ends no lease and
+// notes nothing.
 void PolicyRule::before_leases(Step& /*step*/) const {}
 void PolicyRule::after_leases(Step& /*step*/) const {}
 
@@ -129,6 +131,7 @@ std::vector<std::string> policy_names() {
   return names;
 }
 
+// For who has only the name, as the simulator and the host's layer have.
 Sharing sharing_of(const std::string& name) {
   const auto policy = make_policy(name);
   return policy.has_value() ? (*policy)->sharing() : Sharing{};

@@ -77,7 +77,7 @@ const PolicyRule& harvesting();
 const PolicyRule& meeting_deadlines();
 // A job that has waited for half of max_wait has a whole turn after one with a deadline or a high
 // weight, though deadlines pass meanwhile (turns/deadline_rule.cpp).
-const PolicyRule& helping_overdue();
+const PolicyRule& helping_long_waiters();
 // Jobs run side by side only where that pays (side_by_side/side_by_side.h).
 const PolicyRule& packing();
 

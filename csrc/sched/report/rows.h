@@ -44,6 +44,7 @@ struct JobRow {
   Source iteration_source = Source::kUnknown;
 };
 
+// Who runs in a lane, and until when. A device without `pack` has one lane in most cases.
 struct LaneRow {
   LaneId lane;
   JobId holder;   // 0: none
@@ -67,6 +68,8 @@ struct UserRow {
   Bytes memory_limit;
 };
 
+// A device with everything on it. Sums named "in all" begin with the coordinator, not with the jobs
+// that are there.
 struct DeviceRow {
   std::string device;
   std::string policy;
@@ -89,6 +92,8 @@ struct DeviceRow {
   std::vector<std::string> warnings;  // that hold now: long iterations, a full host tier
 };
 
+// All that `gpushare status` shows, of one moment. `epoch` names the coordinator, so that a reader
+// sees that it was restarted.
 struct Snapshot {
   std::uint64_t epoch = 0;
   bool is_recovering = false;

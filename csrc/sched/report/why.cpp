@@ -32,6 +32,7 @@ namespace {
 
 constexpr std::size_t kMostNamed = 4;
 
+// Most devices have one lane. A number would only raise the question which others there are.
 std::string lane_name(const Device& device, const Lane& lane) {
   return device.lanes.size() == 1 ? "the lane" : fmt::format("lane {}", lane.id.value);
 }
@@ -142,6 +143,8 @@ void say_room(const Table& table, const Lane& lane, const Job& job, Why& why) {
   why.changes.emplace_back("room that another job gives: it ends, or parks and may be spilled");
 }
 
+// Each comparison names the one that goes first, so a sentence about a job that is behind is turned
+// round.
 void say_order(const ImaginedLine& line, Why& why) {
   const OrderKey key = line.key(line.job);
   const auto say = [&](const Job& other) {

@@ -1,15 +1,15 @@
 // Which job a free lane serves next. A rank whose gang's row is open (turns/row.h) goes before all
-// others: ranks on other devices wait for it. Otherwise three rules are asked, from the strongest
+// others: ranks on other devices wait for it. Otherwise four rules are asked, from the strongest
 // to the weakest:
 //
-// 1. A class that has earned its turn (class_floor.h) has its first job served. In place of that
-// job,
-//    or of the one that rule 2 finds, one of its class is served that has waited for much longer
-//    than it runs, if such jobs have earned a turn.
+// 1. A class that has earned its turn (class_floor.h) has its first job served.
 // 2. Otherwise the first in line that may have the lane. A job with an obstacle of its own
 //    (obstacles.h) is passed over. Jobs at no time limit come first, then those at their user's
 //    elastic limit, then those at their own.
-// 3. The policy's own rules may put another job in its place, or let nobody begin (rule.h). Under
+// 3. If the overdue jobs of the class of that job have earned a turn, the one that was overdue
+// first
+//    is served in its place (class_floor.h).
+// 4. The policy's own rules may put another job in its place, or let nobody begin (rule.h). Under
 //    `pack` that job may have to wait for others, or another may run beside the holders
 //    (side_by_side.h). Under `priority` an opportunistic job may have to wait for a guaranteed one
 //    that is about to return (harvest.h). A job with a deadline that would interrupt the chosen one

@@ -98,7 +98,7 @@ bool settle_room(Step& step, const Lane& lane, const Job& job, RoomPool& pool) {
   Device& device = step.device();
   const Table& table = std::as_const(step).table();
   if (job.room.revoke.has_value()) {
-    if (!table.is_overdue(job, step.now())) step.due(table.answer_due(job));
+    if (!table.has_missed_answer(job, step.now())) step.due(table.answer_due(job));
     return false;
   }
   const Bytes deficit = deficit_of(device, lane, job, pool);

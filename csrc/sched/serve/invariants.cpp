@@ -29,6 +29,7 @@ void check_job(const Table& table, const Job& job) {
   GS_CHECK(device.ledger.rooms().contains(job.id), "job {} is not in the ledger", id);
   GS_CHECK(lane.waiting.contains(job.id) == job.place.is_waiting(), "job {} waiting {}", id,
            job.place.is_waiting());
+  // A job is in the line of one lane, and nowhere else.
   for (const Lane& other : device.lanes) {
     const bool is_there = other.waiting.contains(job.id) || other.next() == job.id ||
                           (other.lease.has_value() && other.lease->job() == job.id);
@@ -37,6 +38,7 @@ void check_job(const Table& table, const Job& job) {
   }
   GS_CHECK(job.may_queue() || !job.place.is_waiting(), "job {} waits, paused {}", id,
            job.settings.is_paused());
+  // Jobs that wait aside (paused, or at a limit) stand in no line, and come back into it later.
   if (job.place.waits_aside()) {
     GS_CHECK(!job.may_queue() && job.has_page(), "job {} waits", id);
     GS_CHECK(device.lane_held_by(job.id) == nullptr, "job {} waits and holds", id);
@@ -58,6 +60,7 @@ void check_job(const Table& table, const Job& job) {
   }
   GS_CHECK(job.room.last_grant_n <= job.room.last_n, "job {}: {} of {}", id, job.room.last_grant_n,
            job.room.last_n);
+  // An open Revoke asks for no more than the job has, and is the last that was sent to it at most.
   if (job.room.revoke.has_value()) {
     GS_CHECK(job.is_connected() && job.room.revoke->n <= job.room.last_n, "job {} revoke {}", id,
              job.room.revoke->n);

@@ -100,8 +100,8 @@ Nanos comes_until(const Job& job) {
   return *job.measured.closed_at + park_allowance(job.measured.stall);
 }
 
-// pre: it gives unparked.
 // A job that took long to park the last time is not waited for now.
+// pre: it gives unparked.
 bool may_come(const Job& job, Nanos now) {
   return job.measured.closed_at.has_value() && job.is_registered() && now < comes_until(job) &&
          job.measured.park_delay <= park_allowance(job.measured.stall);
@@ -200,8 +200,8 @@ void share_beyond_users(
 
 }  // namespace
 
-// All jobs that hold room are looked at once, and put into one of three lines by how willingly they
-// give. Holders that are not stopped are in none of them.
+// All jobs that hold room are looked at once, and put into one of four lines by how willingly they
+// give. A holder is in one of them only as a peer, for what it does not use.
 MemoryPlan::MemoryPlan(const Table& table,
                        JobId claimant,
                        Nanos now,

@@ -63,7 +63,8 @@ Bytes coming_from_parked(const Table& table, Nanos now) {
   Bytes sum;
   for (const JobId id : table.jobs.kept().giving) {
     const Job& job = table.at(id);
-    if (!table.is_overdue(job, now) && is_parked(table.device, job)) sum += job.room.revoke->bytes;
+    if (!table.has_missed_answer(job, now) && is_parked(table.device, job))
+      sum += job.room.revoke->bytes;
   }
   return sum;
 }

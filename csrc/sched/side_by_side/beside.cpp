@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,16 +24,22 @@
 namespace gpushare::sched {
 namespace {
 
-// A reason that holds for one job alone is asked before one that holds for a pair, since it holds
-// beside every partner and needs no trial.
+// A reason that holds beside every partner, and needs no trial.
+Bar bar_alone(const Job& job) {
+  if (job.settings.is_guaranteed()) return {Bar::Kind::kGuaranteed, {job.id}};
+  if (!job.measured.alone.is_known()) return {Bar::Kind::kNotTimed, {job.id}};
+  return {};
+}
+
+Bar bar_of_trial(const Packing& packing, const Job& a, JobId b, Nanos now) {
+  if (packing.verdict_of_pair(a.id, b, now) != Verdict::kDoesNotPay) return {};
+  return {Bar::Kind::kDoesNotPay, with({a.id}, b)};
+}
+
 Bar bar_of_pair(const Packing& packing, const Job& a, const Job& b, Nanos now) {
-  for (const Job* const job : {&a, &b}) {
-    if (job->settings.is_guaranteed()) return {Bar::Kind::kGuaranteed, {job->id}};
-    if (!job->measured.alone.is_known()) return {Bar::Kind::kNotTimed, {job->id}};
-  }
-  const JobSet pair = with({a.id}, b.id);
-  if (packing.verdict(pair, now) != Verdict::kDoesNotPay) return {};
-  return {Bar::Kind::kDoesNotPay, pair};
+  if (Bar bar = bar_alone(a)) return bar;
+  if (Bar bar = bar_alone(b)) return bar;
+  return bar_of_trial(packing, a, b.id, now);
 }
 
 // All that the job needs in an iteration; of one that learns still, what it has.
@@ -41,33 +47,6 @@ Bytes size_of(const Table& table, const Job& job) {
   const auto& sizes = job.place.sizes;
   if (sizes.has_value()) return sizes->persistent + sizes->ephemeral;
   return table.device.ledger.room(job.id);
-}
-
-// A set that does not fit would only wait for each other's room.
-Bar bar_of_sizes(const Table& table, const JobSet& all) {
-  Bytes needed;
-  for (const JobId job : all)
-    needed += size_of(table, table.at(job));
-  return needed > table.device.ledger.capacity() ? Bar{Bar::Kind::kTooLarge, all} : Bar{};
-}
-
-// Under a policy that serves the shortest job first: whether that job loses more in this set than
-// the others gain. A second of a job's work counts over the seconds that the job has to run, so
-// work on a short job counts more. Each of the k jobs is taken to do total / k of its work. For a
-// set that was not tried yet the total is a guess at the high side, so that a good set is not
-// missed.
-bool delays_first(const Table& table, const JobSet& all) {
-  constexpr double kMostGain = 0.5;
-  const Packing& packing = table.device.side_by_side.packing;
-  const double known = packing.total(all);
-  const double total = known > 0 ? known : packing.total_before(all) + kMostGain;
-  double least = std::numeric_limits<double>::infinity();
-  for (const JobId job : all)
-    least = std::min(least, remaining_seconds(table.at(job).standing()));
-  double value = 0;
-  for (const JobId job : all)
-    value += least / std::max(remaining_seconds(table.at(job).standing()), least);
-  return least > 0 && value * total < static_cast<double>(all.size());
 }
 
 }  // namespace
@@ -115,33 +94,72 @@ std::size_t num_held(const Device& device) {
   return std::max<std::size_t>(holders_of(device).size(), 1);
 }
 
-// From pairs to the whole set. A trial of the holders must be over before a further job joins them,
-// or nobody could tell whose fault the result is.
-Bar bar_of(const Table& table, const Job& job, const JobSet& holders, Nanos now) {
-  const Packing& packing = table.device.side_by_side.packing;
-  if (holders.empty()) return {};
-  const JobSet all = with(holders, job.id);
-  if (const Bar bar = bar_of_sizes(table, all)) return bar;
-  for (const JobId other : holders) {
-    const Bar bar = bar_of_pair(packing, job, table.at(other), now);
-    if (bar) return bar;
+Beside::Beside(const Table& table, JobSet holders, Nanos now)
+    : table_(table), holders_(std::move(holders)), now_(now) {
+  const Device& device = table.device;
+  const bool is_by_service = device.policy->sharing().is_by_service;
+  for (const JobId id : holders_) {
+    const Job& holder = table.at(id);
+    size_ += size_of(table, holder);
+    alone_.push_back(bar_alone(holder));
+    if (is_by_service) seconds_.push_back(remaining_seconds(holder.standing()));
   }
-  if (table.device.policy->sharing().is_by_service && delays_first(table, all))
-    return {Bar::Kind::kDelays, all};
-  if (holders.size() > 1 && packing.verdict(holders, now) != Verdict::kPays) {
-    return {Bar::Kind::kOnTrial, holders};
+  if (!seconds_.empty()) least_seconds_ = std::ranges::min(seconds_);
+  is_on_trial_ =
+      holders_.size() > 1 && device.side_by_side.packing.verdict(holders_, now) != Verdict::kPays;
+}
+
+// Under a policy that serves the shortest job first: whether that job loses more in this set than
+// the others gain. A second of a job's work counts over the seconds that the job has to run, so
+// work on a short job counts more. Each of the k jobs is taken to do total / k of its work. For a
+// set that was not tried yet the total is a guess at the high side, so that a good set is not
+// missed.
+bool Beside::delays_first(const Job& job, const JobSet& all) const {
+  constexpr double kMostGain = 0.5;
+  const double own = remaining_seconds(job.standing());
+  const double least = std::min(own, least_seconds_);
+  if (least <= 0) return false;
+  double value = least / std::max(own, least);
+  for (const double seconds : seconds_)
+    value += least / std::max(seconds, least);
+  const Packing& packing = table_.device.side_by_side.packing;
+  const double known = packing.total(all);
+  const double total = known > 0 ? known : packing.total_before(all) + kMostGain;
+  return value * total < static_cast<double>(all.size());
+}
+
+// From what is found out most quickly to what takes longest: sizes, then pairs, then the whole set.
+// A set that does not fit would only wait for each other's room. A trial of the holders must be
+// over before a further job joins them, or nobody could tell whose fault the result is.
+Bar Beside::bar(const Job& job) const {
+  const Packing& packing = table_.device.side_by_side.packing;
+  if (holders_.empty()) return {};
+  const bool fits = size_ + size_of(table_, job) <= table_.device.ledger.capacity();
+  if (!fits) return {Bar::Kind::kTooLarge, with(holders_, job.id)};
+  if (Bar bar = bar_alone(job)) return bar;
+  for (std::size_t i = 0; i < holders_.size(); ++i) {
+    if (alone_[i]) return alone_[i];
+    if (Bar bar = bar_of_trial(packing, job, holders_[i], now_)) return bar;
   }
-  const Verdict verdict = packing.verdict(all, now);
+  const JobSet all = with(holders_, job.id);
+  if (!seconds_.empty() && delays_first(job, all)) return {Bar::Kind::kDelays, all};
+  if (is_on_trial_) return {Bar::Kind::kOnTrial, holders_};
+  const Verdict verdict = packing.verdict(all, now_);
   if (verdict == Verdict::kDoesNotPay) return {Bar::Kind::kDoesNotPay, all};
   const bool is_new = verdict == Verdict::kTrial;
-  return is_new && !packing.may_try(all.size(), now) ? Bar{Bar::Kind::kSize, all} : Bar{};
+  return is_new && !packing.may_try(all.size(), now_) ? Bar{Bar::Kind::kSize, all} : Bar{};
+}
+
+bool Beside::bars_all() const {
+  return is_on_trial_ ||
+         std::ranges::any_of(alone_, [](const Bar& bar) { return static_cast<bool>(bar); });
 }
 
 Bar bar_elsewhere(const Table& table, const Job& job, Nanos now) {
   JobSet holders = holders_of(table.device);
   const Lane& own = table.device.lane_of(job);
   if (own.lease.has_value()) std::erase(holders, own.lease->job());
-  return bar_of(table, job, holders, now);
+  return Beside(table, std::move(holders), now).bar(job);
 }
 
 // Holders count as if all of them queued again now, because only then their times can be compared.
@@ -170,7 +188,7 @@ JobSet in_the_way(const Table& table, const Job& job, Nanos now) {
         static_cast<bool>(bar_of_pair(table.device.side_by_side.packing, job, holder, now));
     (is_against ? way : left).push_back(other);
   }
-  while (!left.empty() && bar_of(table, job, left, now)) {
+  while (!left.empty() && Beside(table, left, now).bar(job)) {
     const JobId last = last_in_order(table, left, now)->lease->job();
     left = without(left, last);
     way = with(way, last);

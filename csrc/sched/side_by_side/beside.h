@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "csrc/base/units.h"
 #include "csrc/sched/table/table.h"
@@ -42,8 +42,30 @@ JobSet holders_of(const Device& device);
 inline constexpr std::size_t kMostTried = 16;
 // Lanes that are held, so many turns are had at a time; 1 if none is.
 std::size_t num_held(const Device& device);
-// Why the job may not run together with all of the holders; no bar if it may.
-Bar bar_of(const Table& table, const Job& job, const JobSet& holders, Nanos now);
+
+// Holders of leases, and what one more job must be like to run together with all of them. What
+// follows from the holders alone is found once, however many jobs are looked at.
+class Beside {
+ public:
+  // `table` must outlive it, and not change meanwhile.
+  Beside(const Table& table, JobSet holders, Nanos now);
+  // Why the job may not run together with all of them; no bar if it may. pre: it is none of them.
+  [[nodiscard]] Bar bar(const Job& job) const;
+  // Whether no job at all may: one of the holders runs alone, or they are on trial.
+  [[nodiscard]] bool bars_all() const;
+
+ private:
+  [[nodiscard]] bool delays_first(const Job& job, const JobSet& all) const;
+
+  const Table& table_;
+  JobSet holders_;
+  Nanos now_;
+  Bytes size_;                   // of all holders
+  std::vector<Bar> alone_;       // for each holder: why it runs alone
+  std::vector<double> seconds_;  // for each holder: to run; only where that decides
+  double least_seconds_ = 0;     // of those
+  bool is_on_trial_ = false;     // the holders themselves
+};
 // Why the job may not run together with the holders of all lanes but its own. No bar if it may.
 Bar bar_elsewhere(const Table& table, const Job& job, Nanos now);
 

@@ -5,11 +5,12 @@
 // by its user's memory limit while the holder is of the same user. Each of them can only be helped
 // by a boundary of this holder.
 //
-// Under `pack` all lines are one order. A free lane draws the first job, of any line of a held
-// lane, that is able to run there: it may be moved, fits, and may run beside the holders. Those
-// that limits on time set back less are drawn first. If a job has a claim, only that one is drawn.
-// Where memory moves anyhow when jobs change turns, a job fits if it does so beside the holders
-// (beside.h); else also beside all that is kept in memory.
+// Under `pack` all lines are one order. A free lane draws the first job, of its own line or of that
+// of a held lane, that is able to run there: it may be moved, fits, and may run beside the holders.
+// Those that limits on time set back less are drawn first. If a job has a claim, only that one is
+// drawn. Where the jobs do not all fit, memory moves whenever jobs change turns, so a job need only
+// fit beside the holders (beside.h). Where they all fit, it must fit beside all that is kept in
+// memory.
 #include "csrc/sched/side_by_side/elsewhere.h"
 
 #include <algorithm>
@@ -30,12 +31,11 @@ namespace {
 class Search {
  public:
   Search(const Table& table, const Lane& to, Nanos now)
-      : table_(table), to_(to), now_(now), others_(holders_of(table.device)) {
-    if (to.lease.has_value()) others_ = without(others_, to.lease->job());
-  }
+      : table_(table), to_(to), now_(now), beside_(table, others_than(to), now) {}
 
   // Finds the first `most` in the line of `from` that are set back exactly as far as `wanted`.
   void look_at(const Lane& from, Setback wanted, std::size_t most) {
+    if (beside_.bars_all()) return;
     std::size_t num_tried = 0;
     const std::size_t enough = keys_.size() + most;
     for (const OrderKey& key : from.waiting) {
@@ -61,26 +61,35 @@ class Search {
   }
 
   [[nodiscard]] const std::vector<OrderKey>& keys() const { return keys_; }
+  // Whether a job could begin but for its memory, which may fit another lane.
+  [[nodiscard]] bool has_misfit() const { return has_misfit_; }
   // Whether it passed over jobs that are set back further, and could be looked for next.
   [[nodiscard]] bool is_any_further() const { return is_any_further_; }
 
  private:
-  [[nodiscard]] bool could_begin(const Lane& from, const Job& job) const {
+  [[nodiscard]] JobSet others_than(const Lane& lane) const {
+    JobSet holders = holders_of(table_.device);
+    return lane.lease.has_value() ? without(holders, lane.lease->job()) : holders;
+  }
+  bool could_begin(const Lane& from, const Job& job) {
     const Device& device = table_.device;
     if (job.room.revoke.has_value()) return false;
     const bool is_move = from.id != to_.id;
     if (is_move && !may_be_moved(device, job)) return false;
-    if (bar_of(table_, job, others_, now_)) return false;
-    return !is_move || device.placed.is_too_much() ||
-           fits_in(device.placed, device.lanes.size(), job.id, to_.id);
+    if (beside_.bar(job)) return false;
+    if (!is_move || device.placed.is_too_much()) return true;
+    const bool fits = fits_in(device.placed, device.lanes.size(), job.id, to_.id);
+    has_misfit_ = has_misfit_ || !fits;
+    return fits;
   }
 
   const Table& table_;
   const Lane& to_;
   Nanos now_;
-  JobSet others_;               // holders beside whom the job would run
+  Beside beside_;               // the holders beside whom the job would run
   std::vector<OrderKey> keys_;  // found so far, in no order
   bool is_any_further_ = false;
+  bool has_misfit_ = false;
 };
 
 }  // namespace
@@ -111,8 +120,8 @@ std::vector<OrderKey> waiting_elsewhere(const Table& table, const Lane& lane, Na
   return keys;
 }
 
-// The first of them take the lanes whose holders were asked already; a holder that has not come to
-// a boundary for long is not counted.
+// With one line, the first keys are for the lanes whose holders were asked already. A holder that
+// has not come to a boundary for long is not counted among those.
 JobId first_elsewhere(const Table& table,
                       const Lane& lane,
                       const std::vector<OrderKey>& keys,
@@ -140,12 +149,16 @@ void draw_first(Step& step, Lane& lane) {
   if (lane.waiting.contains(lane.next())) return;
   const Table& table = step.table();
   const Nanos now = step.now();
+  JobSet& drawn_beside = step.device().side_by_side.drawn_beside;
+  const JobSet holders = holders_of(table.device);
+  if (!holders.empty() && drawn_beside == holders) return;
   Search search(table, lane, now);
   for (const Setback wanted : {Setback::kNone, Setback::kByUser, Setback::kByOwn}) {
     search.look_at_all(wanted);
     if (!search.keys().empty() || !search.is_any_further()) break;
   }
   const std::vector<OrderKey>& keys = search.keys();
+  if (keys.empty() && !search.has_misfit()) drawn_beside = holders;
   const auto first = std::min_element(keys.begin(), keys.end());
   if (first == keys.end() || lane.waiting.contains(first->id)) return;
   Job& job = step.table().at(first->id);

@@ -1,8 +1,8 @@
 // Who waits for a lane beyond its own line.
 //
 // Always: the jobs that its holder is to take turns with from its next boundary on (lane_moves.h),
-// and the first of a free lane that lacks room which is not on its way; or lacks it within the
-// limit of the holder's user.
+// the first of a free lane that lacks room which is not on its way, and the first of one that is
+// kept out by the limit of the holder's user.
 //
 // Under `pack`, where the jobs of all lanes are in one order, also those in the lines of held lanes
 // that fit and may run beside the other holders: a free lane draws the first of them, if none of

@@ -3,11 +3,8 @@
 // A job's page is looked at from time to time, and its counters differ between two looks. The first
 // difference after a set came together is thrown away, because the iteration under way had begun
 // before. After that the busy time over the number of iterations is one sample. A job whose lease
-// lasts for one iteration only, as one with long gaps, would never give a sample so; then the whole
-// lease is taken, if the set did not change in it.
-//
-// If the time of a job alone has changed by more than kTolerance, all sets with the job are tried
-// again.
+// lasts for a single iteration would never give a sample in this way, as one with long gaps. Then
+// the whole lease is the sample, if the set did not change in it.
 #include "csrc/sched/side_by_side/iteration_timing.h"
 
 #include <algorithm>

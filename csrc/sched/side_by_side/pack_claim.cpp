@@ -199,6 +199,7 @@ void settle_claim(Step& step) {
   Device& device = step.device();
   const Table& table = step.table();
   const Nanos now = step.now();
+  device.side_by_side.drawn_beside.clear();
   auto& claim = device.side_by_side.claim;
   if (claim.has_value() && !is_valid(table, *claim, now)) claim.reset();
   if (!claim.has_value()) {

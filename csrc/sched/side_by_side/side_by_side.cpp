@@ -52,7 +52,7 @@ JobId choose_beside(Step& step, Lane& lane, JobId next) {
   Device& device = step.device();
   const Table& table = step.table();
   const Nanos now = step.now();
-  const JobSet holders = holders_of(device);
+  const Beside beside(table, holders_of(device), now);
   const Job* const first = first_by_claim(table, now);
   std::string reason;
   const auto may_begin = [&](const Job& job) {
@@ -61,7 +61,7 @@ JobId choose_beside(Step& step, Lane& lane, JobId next) {
       if (reason.empty()) reason = make_way_text(*first);
       return false;
     }
-    const Bar bar = bar_of(table, job, holders, now);
+    const Bar bar = beside.bar(job);
     if (bar && reason.empty()) reason = text_of(device.side_by_side.packing, bar);
     return !bar;
   };
@@ -72,8 +72,8 @@ JobId choose_beside(Step& step, Lane& lane, JobId next) {
     return next;
   }
   const auto may_go_first = [&](const Job& job) { return job.id != next && may_begin(job); };
-  const auto beside = first_set_back_least(table, lane, may_go_first, Setback::kByOwn, kMostTried);
-  if (beside.has_value()) return beside->id;
+  const auto other = first_set_back_least(table, lane, may_go_first, Setback::kByOwn, kMostTried);
+  if (other.has_value()) return other->id;
   lane.closed_at.reset();  // what follows is no cost of changing hands
   step.wait(next, lane.wait_reason, fmt::format("pack: {}", reason));
   return JobId{0};

@@ -4,6 +4,8 @@
 // that within the step, so it stays noted until the next step begins.
 #include "csrc/sched/table/job_records.h"
 
+#include <algorithm>
+
 #include "csrc/base/check.h"
 #include "csrc/sched/job/lookup.h"
 
@@ -30,11 +32,12 @@ void JobRecords::begin_step() {
 
 const Job* JobRecords::find(JobId job) const { return find_in(jobs_, job); }
 
-// Whoever gets a record to change it may change anything that the indexes follow from. Handlers ask
-// for the same job many times in a row, so the last one is not noted twice.
+// Whoever gets a record to change it may change anything that the indexes follow from. A step has
+// few jobs in hand, and asks for them again and again, so a list without repetitions is short.
 Job* JobRecords::find(JobId job) {
   Job* const found = find_in(jobs_, job);
-  if (found != nullptr && (touched_.empty() || touched_.back() != job)) touched_.push_back(job);
+  if (found != nullptr && std::ranges::find(touched_, job) == touched_.end())
+    touched_.push_back(job);
   return found;
 }
 

@@ -19,6 +19,7 @@
 namespace gpushare::sched {
 namespace {
 
+// A key as it is stored has no time of its user, and one that goes out has.
 OrderKey with_user_time(OrderKey key, double time) {
   key.user_time = time;
   return key;
@@ -26,6 +27,8 @@ OrderKey with_user_time(OrderKey key, double time) {
 
 }  // namespace
 
+// Goes through the users of a class in their order, and through the jobs of each. No group is
+// empty, so the first job of the next one is always there.
 JobTable::Iterator::Iterator(Order::const_iterator at, Order::const_iterator end)
     : at_(at), end_(end) {
   if (at_ != end_) job_ = at_->second->jobs.begin();
@@ -63,6 +66,7 @@ void JobTable::update(const OrderKey& key) {
   insert(key);
 }
 
+// A user without jobs leaves the order, so that the first of the order always has one.
 void JobTable::erase(JobId job) {
   const auto found = keys_.find(job);
   if (found == keys_.end()) return;

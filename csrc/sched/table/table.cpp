@@ -1,6 +1,6 @@
 // Look-ups of the table. The patience with a Revoke that has no answer is max_wait, but two seconds
-// at least: a spill takes its time, however short turns are. A suspended job counts as overdue at
-// once, since it cannot answer.
+// at least: a spill takes its time, however short turns are. Of a suspended job it ends at once,
+// since such a job cannot answer.
 #include "csrc/sched/table/table.h"
 
 #include <algorithm>
@@ -41,6 +41,8 @@ void Device::add_need(WaitingNeed need) {
   needs.insert(at, std::move(need));
 }
 
+// Whether room is asked for by anybody: a request that waits, a gang, a lane that found no room for
+// the first of its line, or a holder whose lease was granted before all of its room was there.
 bool Device::is_anybody_short() const {
   return !needs.empty() || is_gang_short || std::ranges::any_of(lanes, [](const Lane& lane) {
     if (!lane.lease.has_value()) return !lane.waiting.empty();
@@ -84,12 +86,13 @@ Nanos Table::answer_due(const Job& job) const {
   return job.room.revoke->sent_at + std::max(options.max_wait, kLeastPatience);
 }
 
-bool Table::is_overdue(const Job& job, Nanos now) const {
+bool Table::has_missed_answer(const Job& job, Nanos now) const {
   return job.room.revoke.has_value() && (job.place.is_suspended() || now >= answer_due(job));
 }
 
+// The caller looks again then: after it the job counts as one that does not answer.
 std::optional<Nanos> Table::gives_by(const Job& job, Nanos now) const {
-  if (!job.room.revoke.has_value() || is_overdue(job, now)) return std::nullopt;
+  if (!job.room.revoke.has_value() || has_missed_answer(job, now)) return std::nullopt;
   return answer_due(job);
 }
 

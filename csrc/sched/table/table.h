@@ -65,6 +65,7 @@ struct SideBySide {
   std::optional<Claim> claim;
   Nanos next_look;              // at the holders' pages
   Nanos next_passed_over_look;  // at all waiters
+  JobSet drawn_beside;  // beside these no job was found in this step that a free lane could draw
 };
 
 // A user's gang of that name (gang.h), or program (program.h).
@@ -149,8 +150,9 @@ struct Table {
   [[nodiscard]] bool is_recovering(Nanos now) const;
   // When nobody counts on the answer to its Revoke any more. pre: it has one.
   [[nodiscard]] Nanos answer_due(const Job& job) const;
-  [[nodiscard]] bool is_overdue(const Job& job, Nanos now) const;
-  // Until when the job is waited for to answer its Revoke. Nothing: it has none, or is overdue.
+  [[nodiscard]] bool has_missed_answer(const Job& job, Nanos now) const;
+  // Until when the job is waited for to answer its Revoke. Nothing: it has none, or has missed
+  // the time.
   [[nodiscard]] std::optional<Nanos> gives_by(const Job& job, Nanos now) const;
   [[nodiscard]] QuantumLimits quantum_limits() const;
 };

@@ -1,7 +1,7 @@
 // How a class below the running one comes to its turn, and an overdue job to its own.
 //
 // While a job of a class holds the lane, each lower class with a waiting job earns class_floor of
-// the time, up to one turn. A class that has the lane spends what it earned, and may go one turn
+// the time, up to one turn. A class that has the lane spends what it earned, and may go one second
 // into debt. A class of which nobody waits loses what it saved, as fast as time passes: absence
 // earns nothing, and the moment between two iterations costs nothing.
 //

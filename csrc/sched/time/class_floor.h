@@ -10,8 +10,8 @@
 // which no job waits earns nothing.
 //
 // The overdue jobs of a class earn and spend in the same way, but of the time that their class has.
-// From when on a job that waits is overdue says the policy (OrderKey::overdue_at); under most there
-// are none. The one that was overdue first has the turn.
+// The policy says from when on a job that waits is overdue (OrderKey::overdue_at); under most no
+// job ever is. The one that was overdue first has the turn.
 //
 // What it does not do: under `pack`, where who runs is a matter of all lanes, no class earns time.
 // A job that was passed over for long is given a turn instead (pack_claim.h). And an opportunistic

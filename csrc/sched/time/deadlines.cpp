@@ -3,9 +3,9 @@
 // gone through from the first, and a job whose part is more than what is left is passed over.
 //
 // Better classes come first, and within a class those who came first. The first deadline of a lane
-// counts in any case: it makes no other one late. Jobs of a gang hold one lease of the lane
-// together, so the largest part among them counts for all.
-// source: the density of a task, Liu, "Real-Time Systems" (2000), section 6.
+// counts in any case, and those that find no time left beside it are shed. Jobs of a gang hold one
+// lease of the lane together, so the largest part among them counts for all. source: the density of
+// a task, Liu, "Real-Time Systems" (2000), section 6.
 #include "csrc/sched/time/deadlines.h"
 
 #include <algorithm>
@@ -26,8 +26,8 @@
 namespace gpushare::sched {
 namespace {
 
-// A deadline that counts goes on to count until all of them ask for so much of the time. Measured
-// times vary, and a deadline should not be shed and kept by turns.
+// A deadline that counts goes on to count while it and those before it ask for no more of the time.
+// Measured times vary, and a deadline should not be shed and kept by turns.
 constexpr double kKeptUntil = 1.1;
 
 double part_asked_for(const Job& job) {
@@ -35,7 +35,8 @@ double part_asked_for(const Job& job) {
          to_seconds(job.settings.deadline);
 }
 
-// Whether the policy puts jobs in order by their deadlines.
+// Whether the policy puts jobs in order by their deadlines: then the job's place is another one
+// with a deadline than without.
 bool orders_by_deadline(const Policy& policy, const Job& job) {
   Standing standing = job.standing();
   standing.deadline = Nanos{};

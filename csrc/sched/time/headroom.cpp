@@ -10,14 +10,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "csrc/sched/job/lookup.h"
 #include "csrc/sched/policies/policy.h"

@@ -1,8 +1,8 @@
 // Under policies that meet deadlines, how long a holder may go on before somebody's deadline needs
 // its lease.
 //
-// Not sooner: whoever is in time anyhow does not cut a quantum short, which costs a switch. What an
-// iteration of the two takes is what it took so far, and kDeadlineSafety times that.
+// Not sooner: whoever is in time anyhow does not cut a quantum short, which costs a switch. The
+// iterations of both are taken to last kDeadlineSafety times as long as they usually do.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ namespace gpushare::sched {
 // Iterations vary: a job that is to be in time begins so many of its usual iterations before its
 // deadline.
 inline constexpr double kDeadlineSafety = 1.5;
-// How many of the waiting jobs are looked at: those behind them in the line have later deadlines.
+// How many of the waiting jobs are looked at, from the first on, so that a step with many of them
+// does not take long. Under `deadline` those behind them are due later.
 inline constexpr std::size_t kMostLooked = 16;
 
 struct Headroom {

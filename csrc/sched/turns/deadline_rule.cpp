@@ -8,7 +8,7 @@
 //
 // Where those that count ask for nearly all time, a job that comes to its turn by age alone would
 // have one iteration, and would wait as long again. So after a job with a deadline, or with a high
-// weight, which makes one, it has a turn (helping_overdue()).
+// weight, which makes one, it has a turn (helping_long_waiters()).
 #include <optional>
 #include <string>
 #include <utility>
@@ -52,7 +52,7 @@ class MeetingDeadlines final : public PolicyRule {
   }
 };
 
-class HelpingOverdue final : public PolicyRule {
+class HelpingLongWaiters final : public PolicyRule {
  public:
   JobId choose(Step& step, Lane& lane, JobId chosen, const RoomPool& /*pool*/) const override {
     const Table& table = std::as_const(step).table();
@@ -61,7 +61,8 @@ class HelpingOverdue final : public PolicyRule {
     // A deadline that is shed counts here: the job asks for more turns than others all the same.
     if (last == nullptr || (last->settings.deadline <= Nanos{} && last->settings.weight <= 1))
       return chosen;
-    // A job is first a little before its due time, as the next deadline of others is after that.
+    // The job is chosen because no deadline comes before it now, but the next one may come at once
+    // and would end its lease. So half of the longest wait is as long as it waits for a whole turn.
     if (step.now() - job.place.waiting_since >= table.options.max_wait / 2)
       give_turn(table, lane, job);
     return chosen;
@@ -70,8 +71,8 @@ class HelpingOverdue final : public PolicyRule {
 
 }  // namespace
 
-const PolicyRule& helping_overdue() {
-  static const HelpingOverdue rule;
+const PolicyRule& helping_long_waiters() {
+  static const HelpingLongWaiters rule;
   return rule;
 }
 

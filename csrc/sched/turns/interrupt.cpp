@@ -166,7 +166,7 @@ JobId interrupted_in(const Table& table, const Lane& lane, Nanos now) {
     const Job& job = table.at(id);
     const bool is_here =
         job.place.in_lane == lane.id && (job.place.is_waiting() || is_coming_back(lane, job, now));
-    if (is_here && !table.is_overdue(job, now)) return id;
+    if (is_here && !table.has_missed_answer(job, now)) return id;
   }
   return JobId{0};
 }

@@ -5,7 +5,7 @@
 // behind it that needs no more starts in its place. This is backfill without reservations: idle
 // devices are never kept for a large job, so a stream of small jobs can make it wait for long.
 //
-// Pure bookkeeping. All devices are alike, so a job takes the first that are idle.
+// Pure bookkeeping. A job takes the fastest devices that are idle, and of those the first.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace gpushare::sim {
@@ -24,16 +25,16 @@ class CentralQueue {
     std::vector<std::size_t> devices;
   };
 
-  // All devices are idle.
-  explicit CentralQueue(std::size_t num_devices) {
-    for (std::size_t device = 0; device < num_devices; ++device)
-      idle_.insert(idle_.end(), device);
+  // All devices are idle. `speeds`: of each device.
+  explicit CentralQueue(std::vector<double> speeds) : speeds_(std::move(speeds)) {
+    for (std::size_t device = 0; device < speeds_.size(); ++device)
+      note_idle(device);
   }
 
   // Jobs come in the order of their numbers. pre: no more devices than there are, and one at least.
   void push(std::size_t job, std::size_t num_devices) { waiting_[num_devices].push_back(job); }
   // The device has no job any more.
-  void note_idle(std::size_t device) { idle_.insert(device); }
+  void note_idle(std::size_t device) { idle_.emplace(-speeds_[device], device); }
 
   // The next job to start, and its devices: both leave the queue. Nothing: none can start now.
   std::optional<Start> start() {
@@ -45,7 +46,7 @@ class CentralQueue {
     if (first == waiting_.end()) return std::nullopt;
     Start next{first->second.front(), {}};
     for (std::size_t num = first->first; num > 0; --num) {
-      next.devices.push_back(*idle_.begin());
+      next.devices.push_back(idle_.begin()->second);
       idle_.erase(idle_.begin());
     }
     first->second.pop_front();
@@ -56,7 +57,8 @@ class CentralQueue {
  private:
   // By how many devices they need. Invariant: no list is empty.
   std::map<std::size_t, std::deque<std::size_t>> waiting_;
-  std::set<std::size_t> idle_;
+  std::vector<double> speeds_;
+  std::set<std::pair<double, std::size_t>> idle_;  // the fastest first
 };
 
 }  // namespace gpushare::sim

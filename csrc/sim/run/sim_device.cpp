@@ -33,7 +33,8 @@ SimDevice::SimDevice(std::size_t index,
     : index_(index),
       coordinator_(std::move(coordinator)),
       world_(world),
-      link_(world.scenario.models) {}
+      link_(world.scenario.models),
+      speed_(speed_of(world.scenario, index)) {}
 
 // The job is on the device from here on: its memory counts, and its speed is set with the others'.
 void SimDevice::arrive(SimJob& job) {
@@ -87,7 +88,8 @@ Bytes SimDevice::device_free() const {
 // the speeds, which settle() sets anew. Speeds matter only if leases can be open side by side.
 void SimDevice::on_lease(const SimJob& job, bool is_open, Nanos since) {
   const sched::CoordinatorOptions& options = world_.scenario.options;
-  is_share_new_ = models().interference > 0 && std::max(options.num_lanes, options.pack_lanes) > 1;
+  is_share_new_ = speed_ != 1 || (models().interference > 0 &&
+                                  std::max(options.num_lanes, options.pack_lanes) > 1);
   note_rank(job);
   settle_soon();
   if (is_open) {
@@ -133,7 +135,7 @@ void SimDevice::share_device() {
   for (SimJob* const job : present) {
     const double own = job->spec().utilisation;
     const double harm = std::max(own * (sum - own), sum - 1);
-    if (job->has_lease()) job->slow(1 + models().interference * std::max(harm, 0.0));
+    if (job->has_lease()) job->slow((1 + models().interference * std::max(harm, 0.0)) / speed_);
   }
 }
 
@@ -209,13 +211,13 @@ void SimDevice::on_look() {
   if (!observe_.empty()) observe_and_decide();
 }
 
-// The list is copied: each Observed is a step, and a step replaces it.
+// Each page that is looked at counts as a message, as in the report.
 void SimDevice::observe_and_decide() {
-  const std::vector<JobId> observe = observe_;
-  for (const JobId job : observe)
-    hear(job, wire::Observed{.of = at(job).address(), .usage = at(job).look()});
-  ++world_.num_steps;
-  carry_out(coordinator_->on_deadline(now()));
+  std::vector<wire::Observed> seen;
+  for (const JobId job : observe_)
+    seen.push_back({.of = at(job).address(), .usage = at(job).look()});
+  world_.num_steps += seen.size() + 1;
+  carry_out(coordinator_->on_deadline(now(), seen));
 }
 
 // With Looks::kNews the device looks when the first of the watched pages has news. With kGapPoll

@@ -57,14 +57,15 @@ Nanos SimJob::iteration_time() const {
 void SimJob::arrive(Machine& machine) {
   machine_ = &machine;
   phase_ = Phase::kStarting;
-  tally_.waited = machine.now() - spec_->arrival;  // in a queue, if there is one
+  tally_.waited += machine.now() - queued_since_;  // in a queue, if there is one
+  plan_failure();
   machine_->tell(*this, wire::Hello{.version = "simulated",
                                     .command = spec_->name,
                                     .pid = static_cast<std::int32_t>(id_.value),
                                     .uid = uid_,
                                     .of = is_in_rows() ? address() : wire::Address{},
                                     .resident = {},
-                                    .spilled = {},
+                                    .spilled = memory_.spilled,
                                     .held_term = {},
                                     .device_total = machine_->device_total(),
                                     .device_free = machine_->device_free()});
@@ -72,7 +73,7 @@ void SimJob::arrive(Machine& machine) {
 
 // A rank may have ended with its gang before its coordinator heard its Hello.
 void SimJob::on_message(const wire::CoordinatorMessage& message) {
-  if (phase_ == Phase::kEnded) return;
+  if (phase_ == Phase::kEnded || phase_ == Phase::kNew) return;
   std::visit([this](const auto& m) { receive(m); }, message);
 }
 
@@ -83,7 +84,8 @@ void SimJob::receive(const wire::Refused& m) {
 
 void SimJob::receive(const wire::Welcome& m) {
   memory_.room = m.room;
-  need(spec_->live);
+  // One that comes from another device has its memory in the host tier.
+  memory_.spilled > Bytes{0} ? register_job() : need(spec_->live);
 }
 
 // Asks for room and goes on when it comes (Grant), or ends when it does not (Denied).
@@ -99,23 +101,27 @@ void SimJob::receive(const wire::Grant& m) {
   if (m.need_n == 0) return;
   if (phase_ == Phase::kStarting) {
     memory_.resident = spec_->live;
-    machine_->tell(
-        *this,
-        wire::Register{.of = address(),
-                       .name = spec_->name,
-                       .group = spec_->user,
-                       .settings = {.priority = spec_->priority,
-                                    .weight = spec_->weight,
-                                    .memory_limit = spec_->limit,
-                                    .deadline = spec_->deadline,
-                                    .share_limit = spec_->share_limit,
-                                    .is_elastic = spec_->is_elastic,
-                                    .iterations_total = spec_->says_length ? spec_->iterations : 0},
-                       .fingerprint = fingerprint_of(*spec_),
-                       .stop_at = is_in_rows() ? std::optional(stop_at_) : std::nullopt});
+    register_job();
   } else if (phase_ == Phase::kNeeding) {
     begin_iterations();
   }
+}
+
+void SimJob::register_job() {
+  machine_->tell(
+      *this,
+      wire::Register{.of = address(),
+                     .name = spec_->name,
+                     .group = spec_->user,
+                     .settings = {.priority = spec_->priority,
+                                  .weight = spec_->weight,
+                                  .memory_limit = spec_->limit,
+                                  .deadline = spec_->deadline,
+                                  .share_limit = spec_->share_limit,
+                                  .is_elastic = spec_->is_elastic,
+                                  .iterations_total = spec_->says_length ? spec_->iterations : 0},
+                     .fingerprint = fingerprint_of(*spec_),
+                     .stop_at = is_in_rows() ? std::optional(stop_at_) : std::nullopt});
 }
 
 void SimJob::receive(const wire::Denied& /*m*/) { end(Outcome::kDenied); }
@@ -146,12 +152,12 @@ void SimJob::receive(const wire::Revoke& m) {
   }
 }
 
-// A job that has ended meanwhile has said Gone, so the coordinator waits for no answer.
+// A job that has gone meanwhile has said so, and the coordinator waits for no answer.
 void SimJob::on_released() {
-  if (phase_ == Phase::kEnded) return;
+  if (answer_.n == 0) return;
   settle();
   memory_.room -= answer_.bytes;
-  machine_->tell(*this, answer_);
+  machine_->tell(*this, std::exchange(answer_, {}));
   if (phase_ == Phase::kRunning) run_on();
 }
 
@@ -210,6 +216,7 @@ void SimJob::go_on() {
 void SimJob::run_on() {
   const Nanos now = machine_->now();
   if (iterations_ == spec_->iterations) return end(Outcome::kFinished);
+  if (iterations_ >= fails_at_) return fail();
   const bool ends_lease = lease_.is_asked || iterations_ >= stop_at_;
   if (ends_lease && runs_.is_at_boundary(now)) {
     close();
@@ -222,7 +229,8 @@ void SimJob::run_on() {
   if (has_parted && now >= runs_.begun_at()) return get_ready();
   // If nobody wants anything, the next event is the job's last boundary, or its row's.
   const bool is_next = ends_lease || each_iteration_;
-  Nanos next = runs_.boundary(is_next ? 1 : std::min(spec_->iterations, stop_at_) - iterations_);
+  const std::uint64_t last = std::min({spec_->iterations, stop_at_, fails_at_});
+  Nanos next = runs_.boundary(is_next ? 1 : last - iterations_);
   if (has_given || has_parted || (each_iteration_ && is_in_gap())) {
     next = std::min(next, runs_.begun_at());
   }
@@ -302,6 +310,7 @@ void SimJob::end(Outcome outcome) {
   outcome_ = outcome;
   ended_at_ = machine_->now();
   memory_.clear();
+  answer_ = {};
   machine_->tell(*this, wire::Gone{.of = address()});
   if (gang_ == nullptr) return;
   outcome == Outcome::kDenied ? gang_->deny() : gang_->part();
@@ -309,6 +318,83 @@ void SimJob::end(Outcome outcome) {
 
 void SimJob::deny() {
   if (phase_ != Phase::kEnded) end(Outcome::kDenied);
+}
+
+// The process is gone, and the job has no device until it arrives again.
+void SimJob::go_away() {
+  phase_ = Phase::kNew;
+  memory_.room = Bytes{0};
+  lease_ = {};
+  slowdown_ = 1;
+  iterations_seen_ = 0;
+  if (is_in_rows()) stop_at_ = 0;
+  queued_since_ = machine_->now();
+  answer_ = {};
+  machine_->tell(*this, wire::Gone{.of = address()});
+}
+
+// All ranks of a gang fail at the same boundary: without one of them the others cannot go on.
+void SimJob::fail() {
+  const Models& models = machine_->models();
+  if (lease_.is_open) close();
+  const auto each =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(models.checkpoint / spec_->iteration, 1));
+  const std::uint64_t kept = models.checkpoint > Nanos{0} ? iterations_ / each * each : 0;
+  tally_.lost += spec_->iteration * static_cast<std::int64_t>(iterations_ - kept);
+  ++tally_.failures;
+  iterations_ = kept;
+  memory_.clear();
+  go_away();
+  if (gang_ != nullptr) gang_->part();
+  queued_since_ = machine_->now() + models.restart;  // until then it waits for nobody
+  if (is_first_rank()) machine_->wake_at(*this, queued_since_);
+}
+
+// The time until the next failure is exponential, and the same in each run of the simulation: its
+// number is hashed. Of a gang every rank may fail, so the gang does so as much sooner.
+// source: SplitMix64, Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators"
+// (OOPSLA 2014).
+void SimJob::plan_failure() {
+  const Models& models = machine_->models();
+  if (models.failure_every <= Nanos{0}) return;
+  const std::uint64_t first = gang_ == nullptr ? id_.value : gang_->ranks().front().id().value;
+  std::uint64_t bits = (first << 20) + tally_.failures + 0x9e3779b97f4a7c15ULL;
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebULL;
+  const double part = (static_cast<double>((bits ^ (bits >> 31)) >> 11) + 1) / 9007199254740993.0;
+  const double num_ranks = gang_ == nullptr ? 1 : static_cast<double>(gang_->ranks().size());
+  const double time = -std::log(part) * to_seconds(models.failure_every) / num_ranks;
+  const double iterations = std::ceil(time / to_seconds(spec_->iteration));
+  fails_at_ = iterations_ + static_cast<std::uint64_t>(std::clamp(iterations, 1.0, 1e15));
+}
+
+// Only who waits, with nothing on its way: its memory is not in use, and no answer is owed.
+bool SimJob::may_leave(Rebinding rebinding) const {
+  if (rebinding == Rebinding::kUnbegun && iterations_ > 0) return false;
+  const auto is_still = [](const SimJob& job) {
+    return job.phase_ == Phase::kWaiting && job.answer_.n == 0 &&
+           job.memory_.spilled_file == Bytes{};
+  };
+  if (gang_ == nullptr) return is_still(*this);
+  return std::ranges::all_of(gang_->ranks(), is_still);
+}
+
+// A job that has not begun has put nothing on the device that it could not make anew.
+Nanos SimJob::leave() {
+  const Nanos now = machine_->now();
+  tally_.waited += now - since_;
+  Nanos done = now;
+  if (iterations_ == 0) {
+    memory_.clear();
+  } else {
+    const Bytes out = std::min(memory_.resident, spec_->live);
+    done = machine_->link().spill(now, out, Bytes{0});
+    tally_.moved += out;
+    memory_.spilled += out;
+    memory_.resident = Bytes{0};
+  }
+  go_away();
+  return done;
 }
 
 }  // namespace gpushare::sim

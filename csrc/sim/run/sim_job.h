@@ -3,6 +3,7 @@
 //
 //   kNew -> kStarting -> kWaiting -> kOpening -> kRunning -> kGap -> kWaiting ... -> kEnded
 //                                        kNeeding: before an iteration, waits for room
+//   any but kEnded --its process fails, or it leaves for another device--> kNew
 //
 // While a lease is open nothing happens at a boundary, unless the job was asked for the lease, gave
 // memory that the next iteration needs, or ends: so the next event is one of these, and the
@@ -69,7 +70,8 @@ class SimJob {
         each_iteration_(each_iteration),
         uid_(uid),
         gang_(gang),
-        stop_at_(is_in_rows() ? 0 : std::numeric_limits<std::uint64_t>::max()) {}
+        stop_at_(is_in_rows() ? 0 : std::numeric_limits<std::uint64_t>::max()),
+        queued_since_(spec.arrival) {}
 
   // `machine` must outlive the job.
   void arrive(Machine& machine);
@@ -93,6 +95,12 @@ class SimJob {
   // Another rank was refused room.
   void deny();
 
+  // Whether it may go to another device now. pre: it has arrived.
+  [[nodiscard]] bool may_leave(Rebinding rebinding) const;
+  // Leaves its device. Returns when its memory has been copied out. It arrives again, with its
+  // iterations and that memory. pre: may_leave().
+  Nanos leave();
+
   // The page, as the coordinator looks at it now.
   wire::Usage look();
   // When its page will say what a decision may depend on, beyond what was last looked at: its first
@@ -109,7 +117,12 @@ class SimJob {
   [[nodiscard]] Bytes resident() const { return memory_.resident; }
   [[nodiscard]] Bytes spilled() const { return memory_.spilled; }
   [[nodiscard]] Bytes spilled_file() const { return memory_.spilled_file; }
+  // Whether it is on a device: not before it arrives, nor between a failure and its restart.
   [[nodiscard]] bool has_arrived() const { return phase_ != Phase::kNew; }
+  // The one whose arrival is that of its gang.
+  [[nodiscard]] bool is_first_rank() const {
+    return gang_ == nullptr || this == gang_->ranks().data();
+  }
   [[nodiscard]] bool has_lease() const { return lease_.is_open; }
   [[nodiscard]] bool has_ended() const { return phase_ == Phase::kEnded; }
   [[nodiscard]] std::uint32_t uid() const { return uid_; }
@@ -131,6 +144,9 @@ class SimJob {
   [[nodiscard]] Nanos served() const { return tally_.served; }
   [[nodiscard]] Nanos waited() const { return tally_.waited; }
   [[nodiscard]] Bytes moved() const { return tally_.moved; }
+  [[nodiscard]] std::uint64_t failures() const { return tally_.failures; }
+  // The time of iterations that failures have undone.
+  [[nodiscard]] Nanos lost() const { return tally_.lost; }
   // Takes note of the boundaries until now.
   void settle();
   // The simulation ends: an open lease, or a wait for one, counts until now.
@@ -165,6 +181,8 @@ class SimJob {
     Nanos served;
     Nanos waited;
     Bytes moved;  // by copies, there and back
+    std::uint64_t failures = 0;
+    Nanos lost;
   };
 
   void receive(const wire::Welcome& m);
@@ -183,6 +201,10 @@ class SimJob {
   void close();
   void rest();
   void end(Outcome outcome);
+  void fail();
+  void go_away();
+  void register_job();
+  void plan_failure();
   void get_ready();
   [[nodiscard]] wire::Usage usage();
   [[nodiscard]] Nanos iteration_time() const;
@@ -204,11 +226,14 @@ class SimJob {
   Iterations runs_;
   std::uint64_t iterations_ = 0;
   std::uint64_t iterations_seen_ = 0;  // when its page was last looked at
+  // At this boundary its process fails.
+  std::uint64_t fails_at_ = std::numeric_limits<std::uint64_t>::max();
 
   Outcome outcome_ = Outcome::kRunning;
   Nanos ended_at_;
   Nanos ready_since_;
-  Nanos since_;  // when it began to wait, or was granted its lease
+  Nanos since_;         // when it began to wait, or was granted its lease
+  Nanos queued_since_;  // when it began to wait for a device
   Tally tally_;
 };
 

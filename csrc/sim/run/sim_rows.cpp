@@ -53,6 +53,7 @@ SimRows::SimRows(World& world, const Devices& devices)
 // that step.
 void SimRows::join(const SimJob& rank, std::size_t device) {
   device_of_.at(index_of(rank.id())) = device;
+  until_[index_of(rank.id())] = 0;
   devices_[device]->set_row(
       rank.id(), sched::GangRow{0, fmt::format("waits with its gang {}", rank.gang()->name())});
   note(rank);
@@ -87,7 +88,7 @@ void SimRows::settle() {
 }
 
 void SimRows::report(SimJob& rank) {
-  if (rank.has_ended()) {
+  if (rank.has_ended() || !rank.has_arrived()) {
     device_of_[index_of(rank.id())].reset();
     return rows_.forget(rank.id());
   }

@@ -13,8 +13,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,7 +71,12 @@ Simulation::Simulation(const Scenario& scenario, bool with_leases)
   for (const JobSpec& spec : scenario_.jobs)
     add_job(spec, uids.at(spec.user));
   placed_.resize(jobs_.size());
-  if (scenario.is_exclusive) queue_.emplace(scenario.num_devices);
+  if (scenario.is_exclusive) {
+    std::vector<double> speeds;
+    for (std::size_t device = 0; device < scenario.num_devices; ++device)
+      speeds.push_back(speed_of(scenario, device));
+    queue_.emplace(std::move(speeds));
+  }
   if (scenario.is_exclusive || gangs_.empty()) return;
   world_.rows = &rows_.emplace(world_, devices_);
 }
@@ -104,13 +112,19 @@ Status Simulation::add_devices() {
     auto coordinator = sched::Coordinator::create(options, Nanos{0});
     if (!coordinator.has_value()) return coordinator.error();
     devices_.push_back(std::make_unique<SimDevice>(i, std::move(*coordinator), world_));
-    loads_.emplace_back(scenario_.options.capacity, scenario_.models.context);
+    loads_.emplace_back(scenario_.options.capacity, scenario_.models.context,
+                        speed_of(scenario_, i));
   }
   return {};
 }
 
 void Simulation::arrive(std::size_t first) {
   const JobSpec& spec = jobs_[first].spec();
+  if (const auto bound = bound_for_.find(first); bound != bound_for_.end()) {
+    const std::vector<std::size_t> devices = std::move(bound->second);
+    bound_for_.erase(bound);
+    return place(first, devices);
+  }
   if (queue_.has_value()) return queue_->push(first, spec.gpus);
   if (rows_.has_value()) renew_loads();
   place(first, host::choose_devices(loads_, load_of(spec), spec.gpus));
@@ -130,7 +144,8 @@ void Simulation::renew_loads() {
   }
   const bool has_most = sched::sharing_of(scenario_.options.policy).is_by_service && num_known > 0;
   for (std::size_t device = 0; device < devices_.size(); ++device) {
-    loads_[device] = host::DeviceLoad(scenario_.options.capacity, scenario_.models.context);
+    loads_[device] = host::DeviceLoad(scenario_.options.capacity, scenario_.models.context,
+                                      speed_of(scenario_, device));
     for (const SimJob* const job : devices_[device]->present()) {
       host::JobLoad load = load_of(jobs_[job->id().value - 1]);
       if (has_most && load.work) load.work->left = std::min(load.work->left, whole / num_known);
@@ -159,6 +174,7 @@ void Simulation::settle() {
       devices_[device]->settle();
     count_gone();
     start_queued();
+    rebind();
     if (!world_.to_settle.empty()) continue;
     if (!rows_.has_value() || !rows_->is_due()) return;
     rows_->settle();
@@ -173,11 +189,69 @@ void Simulation::start_queued() {
   }
 }
 
+// The devices without a job, to which none is on its way.
+std::vector<std::size_t> Simulation::idle_devices() const {
+  std::set<std::size_t> taken;
+  for (const auto& [first, devices] : bound_for_)
+    taken.insert(devices.begin(), devices.end());
+  std::vector<std::size_t> idle;
+  for (std::size_t device = 0; device < devices_.size(); ++device) {
+    if (devices_[device]->present().empty() && !taken.contains(device)) idle.push_back(device);
+  }
+  return idle;
+}
+
+// The first in line of the device with the most jobs, of those that may leave it and need no more
+// devices than are idle. Ranks whose row is closed stand in no line: they come after those that do.
+// Null: there is none.
+SimJob* Simulation::first_to_rebind(std::size_t num_idle) {
+  const auto may_go = [&](const SimJob& job) {
+    return job.spec().gpus <= num_idle && job.may_leave(scenario_.rebinding);
+  };
+  SimJob* best = nullptr;
+  std::size_t most = 1;
+  for (const auto& device : devices_) {
+    const std::vector<SimJob*>& present = device->present();
+    if (present.size() <= most) continue;
+    std::vector<SimJob*> line;
+    for (const JobId id : device->coordinator().order(present.size()))
+      line.push_back(&jobs_[id.value - 1]);
+    line.insert(line.end(), present.begin(), present.end());
+    const auto first = std::ranges::find_if(line, [&](const SimJob* job) { return may_go(*job); });
+    if (first == line.end()) continue;
+    best = *first;
+    most = present.size();
+  }
+  return best;
+}
+
+// No device stays idle while a job waits that may be bound to it. Its memory is copied out before
+// it arrives there.
+void Simulation::rebind() {
+  if (scenario_.rebinding == Rebinding::kNever || queue_.has_value()) return;
+  for (std::vector<std::size_t> idle = idle_devices(); !idle.empty(); idle = idle_devices()) {
+    SimJob* const job = first_to_rebind(idle.size());
+    if (job == nullptr) return;
+    const std::span<SimJob> ranks =
+        job->gang() == nullptr ? std::span(job, 1) : job->gang()->ranks();
+    Nanos there = events_.now() + Nanos{1};
+    for (SimJob& rank : ranks)
+      there = std::max(there, rank.leave());
+    const std::size_t first = ranks.front().id().value - 1;
+    std::ranges::stable_sort(idle, std::greater{},
+                             [&](std::size_t device) { return speed_of(scenario_, device); });
+    idle.resize(ranks.size());
+    bound_for_[first] = std::move(idle);
+    events_.set(EventKind::kWake, first, there);
+    ++num_moves_;
+  }
+}
+
 // Takes jobs that ended in this event out of their devices' loads, so later arrivals find the place
 // free.
 void Simulation::count_gone() {
   for (const std::size_t job : world_.gone) {
-    ++num_ended_;
+    if (jobs_[job].has_ended()) ++num_ended_;
     if (!rows_.has_value()) loads_[placed_[job]].remove(load_of(jobs_[job].spec()));
     if (!jobs_[job].spec().model.empty()) share_profiles(placed_[job]);
     if (queue_.has_value()) queue_->note_idle(placed_[job]);
@@ -214,7 +288,7 @@ void Simulation::happen(const Event& event) {
     job.on_released();
   } else if (job.has_arrived()) {
     job.on_wake();
-  } else {
+  } else if (job.is_first_rank()) {
     arrive(event.of);
   }
   if (job.has_arrived()) devices_[placed_[event.of]]->settle_soon();

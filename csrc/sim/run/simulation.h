@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -45,6 +46,8 @@ class Simulation {
   [[nodiscard]] const World& world() const { return world_; }
   [[nodiscard]] Nanos now() const { return events_.now(); }
   [[nodiscard]] std::uint64_t num_switches() const;
+  // Of jobs to other devices after they had arrived.
+  [[nodiscard]] std::uint64_t num_moves() const { return num_moves_; }
 
  private:
   Simulation(const Scenario& scenario, bool with_leases);
@@ -55,6 +58,9 @@ class Simulation {
   void place(std::size_t first, const std::vector<std::size_t>& devices);
   void settle();
   void start_queued();
+  void rebind();
+  [[nodiscard]] std::vector<std::size_t> idle_devices() const;
+  [[nodiscard]] SimJob* first_to_rebind(std::size_t num_idle);
   void count_gone();
   void share_profiles(std::size_t of);
   void happen(const Event& event);
@@ -71,6 +77,9 @@ class Simulation {
   std::optional<SimRows> rows_;          // nothing: no job is in rows
   std::vector<host::DeviceLoad> loads_;  // with gangs: as of the last arrival
   std::vector<std::size_t> placed_;
+  // Jobs on their way to other devices, by first rank, and to which.
+  std::map<std::size_t, std::vector<std::size_t>> bound_for_;
+  std::uint64_t num_moves_ = 0;
   std::optional<CentralQueue> queue_;
   std::size_t num_ended_ = 0;
 };

@@ -27,6 +27,13 @@ struct Models {
   // 2026-11-21-colocation.json: two jobs side by side take one_thread_over_serial = 0.914 of the
   // time that they take one after the other, so each takes 1.83 times as long.
   double interference = 0.83;
+  // A process fails once in so much of its time inside iterations, on average; 0: never.
+  Nanos failure_every = {};
+  // How long it takes until a process that has failed is there again.
+  Nanos restart = seconds(60);
+  // What a process has done since its last checkpoint is lost when it fails. One is made after each
+  // so much of its time inside iterations, at no cost; 0: none is made, and all is lost.
+  Nanos checkpoint = {};
 };
 
 }  // namespace gpushare::sim

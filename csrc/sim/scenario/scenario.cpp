@@ -32,6 +32,7 @@ namespace {
 
 constexpr std::uint64_t kMostDevices = 1'000'000;
 constexpr double kMostInterference = 10;
+constexpr double kLeastSpeed = 0.01;
 // The default limit of a scenario's text. Hours of virtual time need fewer events.
 constexpr std::uint64_t kMostEvents = 20'000'000;
 // Later than any simulation ends.
@@ -95,6 +96,39 @@ Status read_models(Fields& fields, Models& models) {
   return {};
 }
 
+// A number for each device, separated by commas.
+Status read_speeds(Fields& fields, Scenario& scenario) {
+  std::string text;
+  if (!fields.take("speeds", text)) return {};
+  scenario.speeds.clear();
+  std::istringstream numbers(text);
+  for (std::string number; std::getline(numbers, number, ',');) {
+    const auto speed = parse_number(number);
+    if (!speed.has_value() || !(*speed >= kLeastSpeed && *speed <= 1 / kLeastSpeed)) {
+      return invalid(fmt::format("speeds has '{}', allowed are {} to {}", number, kLeastSpeed,
+                                 1 / kLeastSpeed));
+    }
+    scenario.speeds.push_back(*speed);
+  }
+  return {};
+}
+
+// What happens to jobs beside their turns: failures, and other devices.
+Status read_fates(Fields& fields, Scenario& scenario) {
+  Models& models = scenario.models;
+  fields.take("failure_every", models.failure_every);
+  fields.take("restart", models.restart);
+  fields.take("checkpoint", models.checkpoint);
+  if (models.restart <= Nanos{0}) return invalid("restart must be more than 0s");
+  std::string rebind = "never";
+  fields.take("rebind", rebind);
+  constexpr std::array kNames{"never", "unbegun", "any"};
+  const auto found = std::find(kNames.begin(), kNames.end(), rebind);
+  if (found == kNames.end()) return invalid("rebind must be never, unbegun or any");
+  scenario.rebinding = static_cast<Rebinding>(found - kNames.begin());
+  return {};
+}
+
 // Whether a holder's page matters to this policy only when it has news (Looks::kNews), and
 // otherwise only for whether others have overtaken the holder in the policy's order. Under fifo
 // nobody ever overtakes.
@@ -129,7 +163,10 @@ Status read_device(Fields& fields, Scenario& scenario) {
   read_options(fields, scenario.options);
   const Status models = read_models(fields, scenario.models);
   settle_looks(fields, scenario);
-  std::uint64_t num_devices = scenario.num_devices;
+  const Status speeds = read_speeds(fields, scenario);
+  const Status fates = read_fates(fields, scenario);
+  std::uint64_t num_devices =
+      scenario.speeds.empty() ? scenario.num_devices : scenario.speeds.size();
   fields.take("devices", num_devices);
   fields.take("most_events", scenario.most_events);
   const bool is_switch = take_switch(fields, "each_iteration", scenario.each_iteration);
@@ -137,9 +174,15 @@ Status read_device(Fields& fields, Scenario& scenario) {
   if (fields.take("until", until)) scenario.until = until;
   GS_RETURN_IF_ERROR(fields.status());
   GS_RETURN_IF_ERROR(models);
+  GS_RETURN_IF_ERROR(speeds);
+  GS_RETURN_IF_ERROR(fates);
   if (!is_switch) return invalid("each_iteration must be 0 or 1");
   if (num_devices < 1 || num_devices > kMostDevices) {
     return invalid(fmt::format("devices is {}, allowed are 1 to {}", num_devices, kMostDevices));
+  }
+  if (!scenario.speeds.empty() && scenario.speeds.size() != num_devices) {
+    return invalid(
+        fmt::format("there are {} devices and {} speeds", num_devices, scenario.speeds.size()));
   }
   scenario.num_devices = num_devices;
   return {};
@@ -217,6 +260,10 @@ Status read_line(const std::string& line, Scenario& scenario) {
 }
 
 }  // namespace
+
+double speed_of(const Scenario& scenario, std::size_t device) {
+  return scenario.speeds.empty() ? 1 : scenario.speeds.at(device);
+}
 
 double seconds_alone(const JobSpec& job) {
   const auto num = static_cast<double>(job.iterations);
@@ -296,7 +343,9 @@ Status check_sums(const Scenario& scenario) {
   const bool is_pack = sched::sharing_of(scenario.options.policy).in_one_line;
   const std::uint32_t num_lanes =
       std::max(scenario.options.num_lanes, is_pack ? scenario.options.pack_lanes : 1);
-  const double slowdown = 1 + scenario.models.interference * static_cast<double>(num_lanes - 1);
+  const double interference = scenario.models.interference * static_cast<double>(num_lanes - 1);
+  const double slowest = scenario.speeds.empty() ? 1 : std::ranges::min(scenario.speeds);
+  const double slowdown = (1 + interference) / std::min(slowest, 1.0);
   constexpr double kMostSeconds = 4e9;
   if (last + alone * slowdown > kMostSeconds) {
     return invalid(fmt::format("all jobs together take {:.3g} s, allowed are {:.0e} s",

@@ -52,10 +52,20 @@ enum class Looks : std::uint8_t {
   kGapPoll,  // every gap_poll, as the daemon does
 };
 
+// Which jobs may be put on other devices after they have arrived, when some become idle.
+enum class Rebinding : std::uint8_t {
+  kNever,    // as the coordinator: a job is placed once
+  kUnbegun,  // jobs that have run no iteration
+  kAny,      // all that wait, with a copy of their memory: nothing real can do that
+};
+
 struct Scenario {
   sched::CoordinatorOptions options;
   Models models;
   std::size_t num_devices = 1;
+  // Of each device, beside the one on which the jobs' times were measured. Empty: all are as fast.
+  std::vector<double> speeds;
+  Rebinding rebinding = Rebinding::kNever;
   // One queue over all devices, and one job a device at a time (run/central_queue.h).
   bool is_exclusive = false;
   Looks looks = Looks::kNews;
@@ -66,6 +76,8 @@ struct Scenario {
   std::map<std::string, sched::UserOptions> users;  // by name; the others' are the default
 };
 
+// pre: there is such a device.
+double speed_of(const Scenario& scenario, std::size_t device);
 // A number for each user whom jobs or the scenario name; 0 is who has no name.
 std::map<std::string, std::uint32_t> uids_of(const Scenario& scenario);
 // The settings of users as coordinators have them, by number.

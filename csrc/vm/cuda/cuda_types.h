@@ -34,6 +34,7 @@ struct Uuid {
   unsigned char bytes[16];
 };
 
+// Where memory is, or who may access it: CUmemLocation.
 struct Location {
   int type;
   int id;
@@ -41,6 +42,8 @@ struct Location {
 inline constexpr int kOnDevice = 1;    // Location::type; id is the device's ordinal
 inline constexpr int kOnHostNode = 3;  // Location::type; id is the host's NUMA node
 
+// What cuMemCreate() is to make: CUmemAllocationProp. All its fields are here, since the driver
+// reads its whole size.
 struct AllocationProp {
   int type;
   int handle_types;
@@ -56,6 +59,7 @@ struct AllocationProp {
 inline constexpr int kPinned = 1;          // AllocationProp::type: the only one there is
 inline constexpr int kFileDescriptor = 1;  // AllocationProp::handle_types
 
+// CUmemAccessDesc. Without it a mapping can be neither read nor written.
 struct AccessDesc {
   Location location;
   int flags;
@@ -71,6 +75,8 @@ inline constexpr int kNearestHostNode = 134;     // attribute of a device: a NUM
 inline constexpr int kHasHostNodeMemory = 141;   // attribute of a device
 inline constexpr int kRelaxed = 2;               // mode towards other threads' stream captures
 
+// The one function that is looked up by its name; it finds all others in the version that we were
+// written for.
 using GetProcAddress =
     Code (*)(const char* name, void** function, int version, unsigned long long flags, int* status);
 

@@ -45,7 +45,11 @@ def simulate(
         bool, typer.Option("--from-history", help="The jobs that have ended on this machine.")
     ] = False,
     since: SinceOption = "7d",
-    devices: Annotated[int, typer.Option(min=1, help="How many devices, all alike.")] = 1,
+    devices: Annotated[int, typer.Option(min=1, help="How many devices.")] = 1,
+    speeds: Annotated[
+        str | None,
+        typer.Option(help="Of each device, as 1,1,0.5: beside the one that the times are of."),
+    ] = None,
     capacity: Annotated[str, typer.Option(help="The memory of each device for jobs.")] = "16GiB",
     num_lanes: Annotated[
         int | None, typer.Option(help="How many jobs may run side by side, as far as they fit.")
@@ -80,6 +84,19 @@ def simulate(
             help="How much jobs side by side slow each other: 0, none; 1, no gain.",
             min=0,
         ),
+    ] = None,
+    failure_every: Annotated[
+        str | None, typer.Option(help="A process fails once in so much of its time, as 24h.")
+    ] = None,
+    restart: Annotated[
+        str | None, typer.Option(help="Until a job that has failed is there again. [60s]")
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(help="A job is saved after so much of its time. [never]")
+    ] = None,
+    rebind: Annotated[
+        str | None,
+        typer.Option(help="Who may go to a device that is idle: never, unbegun or any. [never]"),
     ] = None,
     until: Annotated[str | None, typer.Option(help="Stop at this time of the trace.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -116,7 +133,9 @@ def simulate(
         _write(output, text)
         return
     asked = {
-        "devices": devices, "capacity": capacity, "num_lanes": num_lanes,
+        "devices": devices if speeds is None or "devices" in given else None,
+        "speeds": speeds, "failure_every": failure_every, "restart": restart,
+        "checkpoint": checkpoint, "rebind": rebind, "capacity": capacity, "num_lanes": num_lanes,
         "min_quantum": min_quantum, "max_wait": max_wait, "host_budget": host_budget,
         "host_file": host_file, "bandwidth": bandwidth, "spill_bandwidth": spill_bandwidth,
         "restore_bandwidth": restore_bandwidth, "duplex": None if duplex is None else int(duplex),

@@ -155,13 +155,14 @@ TEST(Shares, OfJobsThatTheirUsersMemoryKeepsApart) {
   }
 }
 
-// Two at a time, whoever came to wait in which lane.
+// Two or three at a time, whoever came to wait in which lane. Pages are looked at as often as the
+// daemon does: in step with iterations that are all as long, trials would begin and end with turns.
 TEST(Shares, UnderPackAreOfAllLanesTogether) {
   for (const int num_lanes : {2, 3}) {
     const std::string rest = "iteration=50ms utilisation=0.3";
     const std::string text = fmt::format(
         "device policy=pack capacity=4GiB switch=0s until=60s min_quantum=100ms interference=0 "
-        "num_lanes={}\n{}{}{}{}{}{}{}",
+        "gap_poll=10ms num_lanes={}\n{}{}{}{}{}{}{}",
         num_lanes, job_line("a1", "alice", rest), job_line("a2", "alice", rest),
         job_line("b1", "bob", rest), job_line("b2", "bob", rest), job_line("b3", "bob", rest),
         job_line("c1", "carol", rest), job_line("c2", "carol", rest));

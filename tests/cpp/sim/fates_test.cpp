@@ -1,0 +1,213 @@
+// What happens to jobs beside their turns: devices of several speeds, failures, other devices.
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "csrc/sim/bound.h"
+#include "csrc/sim/run/simulation.h"
+#include "csrc/sim/simulator.h"
+
+namespace gpushare::sim {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct FateRun {
+  Scenario scenario;
+  std::unique_ptr<Simulation> simulation;
+
+  [[nodiscard]] const SimJob& job(std::size_t index) const {
+    return simulation->ranks_of(index).front();
+  }
+  [[nodiscard]] std::size_t device_of(std::size_t index) const {
+    return simulation->placed()[job(index).id().value - 1];
+  }
+};
+
+std::unique_ptr<FateRun> run_fates(const std::string& device, const std::string& jobs) {
+  auto done = std::make_unique<FateRun>();
+  auto scenario = parse_scenario("device " + device + "\n" + jobs);
+  EXPECT_TRUE(scenario.has_value()) << scenario.error().to_string();
+  done->scenario = std::move(*scenario);
+  EXPECT_TRUE(check_sums(done->scenario).ok());
+  auto simulation = Simulation::create(done->scenario, true);
+  EXPECT_TRUE(simulation.has_value()) << simulation.error().to_string();
+  done->simulation = std::move(*simulation);
+  const Status status = done->simulation->run({});
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  return done;
+}
+
+std::string refusal(const std::string& device) {
+  const auto parsed = parse_device(device);
+  return parsed.has_value() ? "" : parsed.error().message();
+}
+
+TEST(Speeds, AnIterationTakesAsMuchLessTime) {
+  const auto done =
+      run_fates("speeds=4 switch=0s", "job iteration=100ms iterations=100 gap=10ms\n");
+  EXPECT_EQ(done->job(0).ended_at(), millis(100 * 25 + 99 * 10));
+}
+
+TEST(Speeds, TheSlowestRankDecides) {
+  const auto done =
+      run_fates("speeds=4,2 switch=0s", "job iteration=100ms iterations=100 gpus=2\n");
+  EXPECT_EQ(done->job(0).ended_at(), millis(100 * 50));
+}
+
+TEST(Speeds, OneJobADeviceTakesTheFastestThatIsIdle) {
+  const auto done =
+      run_fates("policy=exclusive speeds=1,4,2",
+                "job iteration=100ms iterations=100\njob iteration=100ms iterations=100\n");
+  EXPECT_EQ(done->device_of(0), 1U);
+  EXPECT_EQ(done->device_of(1), 2U);
+}
+
+TEST(Speeds, AFasterDeviceGetsMoreJobs) {
+  std::string jobs;
+  for (int i = 0; i < 5; ++i)
+    jobs += "job iteration=100ms iterations=100\n";
+  const auto done = run_fates("speeds=1,4", jobs);
+  const auto& placed = done->simulation->placed();
+  EXPECT_EQ(std::count(placed.begin(), placed.end(), 1U), 4);
+}
+
+TEST(Speeds, NoScheduleIsBetterThanTheBound) {
+  EXPECT_TRUE(rc::check("the average is not below the bound", [] {
+    std::string speeds;
+    const int num_devices = *rc::gen::inRange(1, 4);
+    for (int i = 0; i < num_devices; ++i)
+      speeds += fmt::format("{}{}", i == 0 ? "" : ",", *rc::gen::inRange(1, 40) / 10.0);
+    std::string jobs;
+    for (int i = *rc::gen::inRange(1, 10); i > 0; --i)
+      jobs += fmt::format("job at={}ms iteration={}ms gap={}ms iterations={}\n",
+                          *rc::gen::inRange(0, 5000), *rc::gen::inRange(1, 200),
+                          *rc::gen::inRange(0, 50), *rc::gen::inRange(1, 100));
+    const auto done = run_fates(
+        fmt::format("policy={} speeds={} num_lanes=1", *rc::gen::elementOf(policy_names()), speeds),
+        jobs);
+    double sum = 0;
+    std::vector<const JobSpec*> specs;
+    for (const SimJob& job : done->simulation->jobs()) {
+      RC_ASSERT(job.outcome() == SimJob::Outcome::kFinished);
+      sum += to_seconds(job.ended_at() - job.spec().arrival);
+      specs.push_back(&job.spec());
+    }
+    const double bound = least_average_completion(done->scenario, specs);
+    RC_ASSERT(sum / static_cast<double>(specs.size()) >= bound * (1 - 1e-6));
+  }));
+}
+
+TEST(Failures, WhatWasNotSavedIsDoneAgain) {
+  const auto done = run_fates("failure_every=20s restart=5s checkpoint=2s switch=0s",
+                              "job iteration=100ms iterations=1000\n");
+  const SimJob& job = done->job(0);
+  EXPECT_EQ(job.outcome(), SimJob::Outcome::kFinished);
+  EXPECT_EQ(job.iterations(), 1000U);
+  ASSERT_GT(job.failures(), 1U);
+  EXPECT_GT(job.lost(), Nanos{0});
+  EXPECT_LT(job.lost(), seconds(2) * static_cast<std::int64_t>(job.failures()));
+  EXPECT_EQ(job.busy(), seconds(100) + job.lost());
+  EXPECT_EQ(job.ended_at(), job.busy() + seconds(5) * static_cast<std::int64_t>(job.failures()));
+}
+
+TEST(Failures, WithoutACheckpointAllIsLost) {
+  const auto done =
+      run_fates("failure_every=60s restart=1s", "job iteration=100ms iterations=300\n");
+  const SimJob& job = done->job(0);
+  EXPECT_EQ(job.busy(), seconds(30) + job.lost());
+}
+
+TEST(Failures, RanksOfAGangFailTogetherAndOthersRunMeanwhile) {
+  const auto done =
+      run_fates("devices=2 failure_every=40s restart=10s checkpoint=1s policy=fair",
+                "job iteration=100ms iterations=500 gpus=2\n"
+                "job iteration=100ms iterations=500\njob iteration=100ms iterations=500\n");
+  const auto ranks = done->simulation->ranks_of(0);
+  EXPECT_GT(ranks[0].failures(), 0U);
+  EXPECT_EQ(ranks[0].failures(), ranks[1].failures());
+  for (const SimJob& job : done->simulation->jobs())
+    EXPECT_EQ(job.outcome(), SimJob::Outcome::kFinished);
+}
+
+TEST(Rebinding, AnIdleDeviceTakesAJobThatWaits) {
+  const std::string jobs =
+      "job name=long iteration=100ms iterations=1000 live=100MiB\n"
+      "job name=short iteration=100ms iterations=10 live=100MiB\n"
+      "job name=long iteration=100ms iterations=1000 live=100MiB\n"
+      "job name=short iteration=100ms iterations=10 live=100MiB\n";
+  const auto ends = [&](const std::string& rebind) {
+    const auto done = run_fates("devices=2 policy=fair rebind=" + rebind, jobs);
+    Nanos last;
+    for (const SimJob& job : done->simulation->jobs())
+      last = std::max(last, job.ended_at());
+    return last;
+  };
+  EXPECT_GT(ends("never"), seconds(200));
+  EXPECT_GT(ends("unbegun"), seconds(200)) << "all have begun by then";
+  EXPECT_LT(ends("any"), seconds(110));
+}
+
+TEST(Rebinding, AJobThatHasNotBegunTakesNoMemoryAlong) {
+  const auto done = run_fates("devices=2 policy=fifo rebind=unbegun",
+                              "job iteration=100ms iterations=1000 live=100MiB\n"
+                              "job iteration=100ms iterations=10 live=100MiB\n"
+                              "job iteration=100ms iterations=10 live=100MiB\n");
+  EXPECT_EQ(done->simulation->num_moves(), 1U);
+  EXPECT_EQ(done->device_of(2), 1U);
+  EXPECT_EQ(done->job(2).moved(), Bytes{0});
+  EXPECT_LT(done->job(2).ended_at(), seconds(3));
+}
+
+TEST(Rebinding, AGangMovesAsAWhole) {
+  const auto done = run_fates("devices=4 policy=fifo rebind=unbegun",
+                              "job iteration=100ms iterations=1000 gpus=2\n"
+                              "job iteration=100ms iterations=10 gpus=2\n"
+                              "job iteration=100ms iterations=10 gpus=2\n");
+  EXPECT_EQ(done->simulation->num_moves(), 1U);
+  EXPECT_LT(done->job(2).ended_at(), seconds(3));
+}
+
+TEST(FatesProperty, EveryJobEndsWhateverHappens) {
+  EXPECT_TRUE(rc::check("jobs finish, and do all their iterations", [] {
+    std::string jobs;
+    for (int i = *rc::gen::inRange(1, 8); i > 0; --i)
+      jobs += fmt::format("job at={}ms iteration={}ms gap={}ms iterations={} live={}MiB gpus={}\n",
+                          *rc::gen::inRange(0, 5000), *rc::gen::inRange(1, 200),
+                          *rc::gen::inRange(0, 50), *rc::gen::inRange(1, 100),
+                          *rc::gen::inRange(0, 300), *rc::gen::inRange(1, 3));
+    const auto done = run_fates(
+        fmt::format("policy={} devices={} capacity=400MiB rebind={} failure_every={}s restart={}ms "
+                    "checkpoint={}ms bandwidth=1GiB interference=0",
+                    *rc::gen::elementOf(policy_names()), *rc::gen::inRange(2, 5),
+                    *rc::gen::element<std::string>("never", "unbegun", "any"),
+                    *rc::gen::inRange(10, 60), *rc::gen::inRange(1, 2000),
+                    *rc::gen::inRange(1, 2000)),
+        jobs);
+    for (const SimJob& job : done->simulation->jobs()) {
+      RC_ASSERT(job.outcome() == SimJob::Outcome::kFinished);
+      RC_ASSERT(job.iterations() == job.spec().iterations);
+      RC_ASSERT(job.busy() ==
+                job.spec().iteration * static_cast<std::int64_t>(job.iterations()) + job.lost());
+    }
+  }));
+}
+
+TEST(Fates, BadFieldsAreRefused) {
+  EXPECT_THAT(refusal("devices=2 speeds=1"), HasSubstr("2 devices and 1 speeds"));
+  EXPECT_THAT(refusal("speeds=1,fast"), HasSubstr("'fast', allowed are 0.01 to 100"));
+  EXPECT_THAT(refusal("speeds=0"), HasSubstr("'0', allowed"));
+  EXPECT_THAT(refusal("rebind=always"), HasSubstr("never, unbegun or any"));
+  EXPECT_THAT(refusal("restart=0s"), HasSubstr("more than 0s"));
+}
+
+}  // namespace
+}  // namespace gpushare::sim
