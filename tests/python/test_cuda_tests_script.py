@@ -53,7 +53,7 @@ def test_a_full_disk_skips_them_or_is_an_error(is_required: bool, tmp_path: Path
 
 MAKE = """
 [ "$1" != test-cuda ] || echo "SKIPPED: the tests on it"
-echo "made $1"
+echo "made $*"
 [ "$1" != "$FAILING" ]
 """
 
@@ -101,5 +101,6 @@ def test_ci_checks_the_same_cpp_once(
     assert "made test-tsan" not in second.stdout
     assert "passed before with the same C++" in second.stdout
     assert "made test-tsan" in third.stdout
+    assert "made test-cpp LAYER=wire" in first.stdout
     assert "made test-cpp" in third.stdout
-    assert "made test-cpp" not in first.stdout
+    assert "made test-cpp LAYER=wire" not in third.stdout

@@ -58,7 +58,7 @@ class LaneMember {
   // private ones.
   Outcome open(bool has_lane, const alloc::Ends& ends = {});
   // All lane chunks become private ones. stay_out(): the job stays a member of the lane. leave():
-  // it no iterations follow.
+  // it has no more iterations.
   Outcome stay_out();
   Outcome leave();
 

@@ -32,12 +32,15 @@ void JobRecords::begin_step() {
 
 const Job* JobRecords::find(JobId job) const { return find_in(jobs_, job); }
 
-// Whoever gets a record to change it may change anything that the indexes follow from. A step has
-// few jobs in hand, and asks for them again and again, so a list without repetitions is short.
+// Whoever gets a record to change it may change anything that the indexes follow from. Most steps
+// have few jobs in hand, and ask for them again and again, so a list without repetitions is short.
+// A step that goes through all jobs has each once.
 Job* JobRecords::find(JobId job) {
+  constexpr std::size_t kFew = 64;
   Job* const found = find_in(jobs_, job);
-  if (found != nullptr && std::ranges::find(touched_, job) == touched_.end())
-    touched_.push_back(job);
+  if (found == nullptr) return found;
+  const auto last = touched_.size() <= kFew ? touched_.begin() : touched_.end() - 1;
+  if (std::find(last, touched_.end(), job) == touched_.end()) touched_.push_back(job);
   return found;
 }
 

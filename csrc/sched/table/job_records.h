@@ -76,7 +76,7 @@ class JobRecords {
   void count(JobId job, const Part& part) const;
 
   std::map<JobId, Job> jobs_;
-  std::vector<JobId> touched_;  // in this step
+  std::vector<JobId> touched_;  // in this step; repeated only where there are many
   mutable Kept kept_;
   mutable std::map<JobId, Part> parts_;  // of the jobs, as they are in kept_
 };

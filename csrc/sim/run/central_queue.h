@@ -31,8 +31,11 @@ class CentralQueue {
       note_idle(device);
   }
 
-  // Jobs come in the order of their numbers. pre: no more devices than there are, and one at least.
-  void push(std::size_t job, std::size_t num_devices) { waiting_[num_devices].push_back(job); }
+  // A job that has failed comes again, and then after all that wait. pre: no more devices than
+  // there are, and one at least.
+  void push(std::size_t job, std::size_t num_devices) {
+    waiting_[num_devices].push_back({num_pushed_++, job});
+  }
   // The device has no job any more.
   void note_idle(std::size_t device) { idle_.emplace(-speeds_[device], device); }
 
@@ -41,10 +44,12 @@ class CentralQueue {
     auto first = waiting_.end();
     for (auto size = waiting_.begin(); size != waiting_.end() && size->first <= idle_.size();
          ++size) {
-      if (first == waiting_.end() || size->second.front() < first->second.front()) first = size;
+      const bool is_earlier =
+          first == waiting_.end() || size->second.front().number < first->second.front().number;
+      if (is_earlier) first = size;
     }
     if (first == waiting_.end()) return std::nullopt;
-    Start next{first->second.front(), {}};
+    Start next{first->second.front().job, {}};
     for (std::size_t num = first->first; num > 0; --num) {
       next.devices.push_back(idle_.begin()->second);
       idle_.erase(idle_.begin());
@@ -55,8 +60,14 @@ class CentralQueue {
   }
 
  private:
+  struct Waiting {
+    std::size_t number = 0;  // of the push
+    std::size_t job = 0;
+  };
+
   // By how many devices they need. Invariant: no list is empty.
-  std::map<std::size_t, std::deque<std::size_t>> waiting_;
+  std::map<std::size_t, std::deque<Waiting>> waiting_;
+  std::size_t num_pushed_ = 0;
   std::vector<double> speeds_;
   std::set<std::pair<double, std::size_t>> idle_;  // the fastest first
 };

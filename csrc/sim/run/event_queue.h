@@ -16,7 +16,7 @@
 namespace gpushare::sim {
 
 enum class EventKind : std::uint8_t {
-  kWake,      // a job has something to do; the first time, it arrives
+  kWake,      // a job has something to do; if it is on no device, it arrives
   kReleased,  // a job has given the memory that it was asked for
   kDeadline,  // of a device's coordinator
   kLook,      // at the pages of a device's holders

@@ -62,7 +62,7 @@ struct World {
   std::vector<LeaseRecord>* leases = nullptr;  // null: nobody wants them
   std::uint64_t num_steps = 0;                 // messages to coordinators, and deadlines
   std::uint64_t num_decisions = 0;     // messages of coordinators, and leases granted or asked for
-  std::vector<std::size_t> gone;       // jobs that ended since this was emptied
+  std::vector<std::size_t> gone;       // jobs that left their device since this was emptied
   RowWatch* rows = nullptr;            // null: no job is a rank
   std::vector<std::size_t> to_settle;  // devices to which something was said
   bool is_stuck = false;               // at one time, messages follow messages without end

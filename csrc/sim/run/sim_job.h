@@ -96,7 +96,8 @@ class SimJob {
   void deny();
 
   // Whether it may go to another device now. pre: it has arrived.
-  [[nodiscard]] bool may_leave(Rebinding rebinding) const;
+  // `host_ram`: of the host tier there.
+  [[nodiscard]] bool may_leave(Rebinding rebinding, Bytes host_ram) const;
   // Leaves its device. Returns when its memory has been copied out. It arrives again, with its
   // iterations and that memory. pre: may_leave().
   Nanos leave();
@@ -117,7 +118,8 @@ class SimJob {
   [[nodiscard]] Bytes resident() const { return memory_.resident; }
   [[nodiscard]] Bytes spilled() const { return memory_.spilled; }
   [[nodiscard]] Bytes spilled_file() const { return memory_.spilled_file; }
-  // Whether it is on a device: not before it arrives, nor between a failure and its restart.
+  // Whether it is on a device: not before it arrives, nor after a failure or a move until it does
+  // so again.
   [[nodiscard]] bool has_arrived() const { return phase_ != Phase::kNew; }
   // The one whose arrival is that of its gang.
   [[nodiscard]] bool is_first_rank() const {
@@ -234,6 +236,7 @@ class SimJob {
   Nanos ready_since_;
   Nanos since_;         // when it began to wait, or was granted its lease
   Nanos queued_since_;  // when it began to wait for a device
+  Nanos undone_;        // of runs_.busy(): what failures have undone
   Tally tally_;
 };
 

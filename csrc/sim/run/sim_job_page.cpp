@@ -42,7 +42,7 @@ wire::Usage SimJob::usage() {
   usage.iterations = iterations_;
   usage.optimizer_steps = iterations_;
   usage.gang_steps = is_in_rows() ? iterations_ : 0;
-  usage.busy = runs_.busy();
+  usage.busy = runs_.busy() - undone_;  // a process that starts again counts from its checkpoint
   usage.stall = lease_.stall;
   usage.changed_at = phase_ == Phase::kReady ? ready_since_ : runs_.changed_at(machine_->now());
   usage.is_in_gap = is_in_gap();

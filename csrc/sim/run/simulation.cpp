@@ -1,6 +1,6 @@
 // Runs a scenario: takes the events in order of time and gives each to its job or device. After
 // each event the devices settle to which something was said, and then the rows of gangs, until
-// nobody has anything left to say. A job is placed on its devices when it arrives, once
+// nobody has anything left to say. A job is placed on its devices when it arrives
 // (csrc/host/device_placement.h), or where jobs do not share, when enough devices have become idle
 // (central_queue.h).
 //
@@ -33,6 +33,8 @@ namespace {
 constexpr std::uint64_t kEventsBetweenLooks = 4096;
 // More rounds of devices and rows at one moment are taken for an endless exchange.
 constexpr std::size_t kMostRounds = 100'000;
+// What check_sums() lets all jobs take, and as much again is within what Nanos can count.
+constexpr Nanos kLatest = seconds(4'000'000'000);
 
 // Of a job that arrives only the sizes are known.
 host::JobLoad load_of(const JobSpec& job) { return {.sizes = {job.live, job.peak - job.live}}; }
@@ -71,6 +73,8 @@ Simulation::Simulation(const Scenario& scenario, bool with_leases)
   for (const JobSpec& spec : scenario_.jobs)
     add_job(spec, uids.at(spec.user));
   placed_.resize(jobs_.size());
+  num_on_.resize(scenario.num_devices);
+  num_idle_ = scenario.num_devices;
   if (scenario.is_exclusive) {
     std::vector<double> speeds;
     for (std::size_t device = 0; device < scenario.num_devices; ++device)
@@ -123,6 +127,8 @@ void Simulation::arrive(std::size_t first) {
   if (const auto bound = bound_for_.find(first); bound != bound_for_.end()) {
     const std::vector<std::size_t> devices = std::move(bound->second);
     bound_for_.erase(bound);
+    for (const std::size_t device : devices)
+      loads_[device].remove(load_of(spec));  // place() counts it again
     return place(first, devices);
   }
   if (queue_.has_value()) return queue_->push(first, spec.gpus);
@@ -152,6 +158,9 @@ void Simulation::renew_loads() {
       loads_[device].add(load);
     }
   }
+  for (const auto& [first, devices] : bound_for_)
+    for (const std::size_t device : devices)
+      loads_[device].add(load_of(jobs_[first].spec()));
 }
 
 // Each rank, from the first on, goes to one of the devices.
@@ -160,6 +169,7 @@ void Simulation::place(std::size_t first, const std::vector<std::size_t>& device
   for (const std::size_t device : devices) {
     placed_[rank] = device;
     loads_[device].add(load_of(jobs_[rank].spec()));
+    count_on(device, 1);
     devices_[device]->arrive(jobs_[rank++]);
   }
 }
@@ -201,12 +211,14 @@ std::vector<std::size_t> Simulation::idle_devices() const {
   return idle;
 }
 
-// The first in line of the device with the most jobs, of those that may leave it and need no more
-// devices than are idle. Ranks whose row is closed stand in no line: they come after those that do.
-// Null: there is none.
+// Of the device with the most jobs that has one: the first that may leave it and needs no more
+// devices than are idle, in the order of the device's first lane. Jobs of other lanes, and ranks
+// whose row is closed, stand in no such line, and come after it as they arrived. Null: there is
+// none.
 SimJob* Simulation::first_to_rebind(std::size_t num_idle) {
   const auto may_go = [&](const SimJob& job) {
-    return job.spec().gpus <= num_idle && job.may_leave(scenario_.rebinding);
+    return job.spec().gpus <= num_idle &&
+           job.may_leave(scenario_.rebinding, scenario_.options.host_budget.ram);
   };
   SimJob* best = nullptr;
   std::size_t most = 1;
@@ -226,25 +238,36 @@ SimJob* Simulation::first_to_rebind(std::size_t num_idle) {
 }
 
 // No device stays idle while a job waits that may be bound to it. Its memory is copied out before
-// it arrives there.
+// it arrives there. One job at a time: the devices that it leaves settle before the next is chosen.
 void Simulation::rebind() {
   if (scenario_.rebinding == Rebinding::kNever || queue_.has_value()) return;
-  for (std::vector<std::size_t> idle = idle_devices(); !idle.empty(); idle = idle_devices()) {
-    SimJob* const job = first_to_rebind(idle.size());
-    if (job == nullptr) return;
-    const std::span<SimJob> ranks =
-        job->gang() == nullptr ? std::span(job, 1) : job->gang()->ranks();
-    Nanos there = events_.now() + Nanos{1};
-    for (SimJob& rank : ranks)
-      there = std::max(there, rank.leave());
-    const std::size_t first = ranks.front().id().value - 1;
-    std::ranges::stable_sort(idle, std::greater{},
-                             [&](std::size_t device) { return speed_of(scenario_, device); });
-    idle.resize(ranks.size());
-    bound_for_[first] = std::move(idle);
-    events_.set(EventKind::kWake, first, there);
-    ++num_moves_;
-  }
+  if (num_idle_ == 0 || num_crowded_ == 0) return;
+  std::vector<std::size_t> idle = idle_devices();
+  SimJob* const job = first_to_rebind(idle.size());
+  if (job == nullptr) return;
+  const std::span<SimJob> ranks = job->gang() == nullptr ? std::span(job, 1) : job->gang()->ranks();
+  Nanos there = events_.now() + Nanos{1};
+  for (SimJob& rank : ranks)
+    there = std::max(there, rank.leave());
+  const std::size_t first = ranks.front().id().value - 1;
+  std::ranges::stable_sort(idle, std::greater{},
+                           [&](std::size_t device) { return speed_of(scenario_, device); });
+  idle.resize(ranks.size());
+  for (const std::size_t device : idle)
+    loads_[device].add(load_of(job->spec()));
+  bound_for_[first] = std::move(idle);
+  events_.set(EventKind::kWake, first, there);
+  ++num_moves_;
+}
+
+// Keeps count of the devices without a job, and of those with several.
+void Simulation::count_on(std::size_t device, int change) {
+  std::size_t& num = num_on_[device];
+  num_idle_ -= num == 0 ? 1 : 0;
+  num_crowded_ -= num > 1 ? 1 : 0;
+  num = static_cast<std::size_t>(static_cast<int>(num) + change);
+  num_idle_ += num == 0 ? 1 : 0;
+  num_crowded_ += num > 1 ? 1 : 0;
 }
 
 // Takes jobs that ended in this event out of their devices' loads, so later arrivals find the place
@@ -252,6 +275,7 @@ void Simulation::rebind() {
 void Simulation::count_gone() {
   for (const std::size_t job : world_.gone) {
     if (jobs_[job].has_ended()) ++num_ended_;
+    count_on(placed_[job], -1);
     if (!rows_.has_value()) loads_[placed_[job]].remove(load_of(jobs_[job].spec()));
     if (!jobs_[job].spec().model.empty()) share_profiles(placed_[job]);
     if (queue_.has_value()) queue_->note_idle(placed_[job]);
@@ -299,6 +323,12 @@ Status Simulation::check_progress(std::uint64_t num_events) {
   if (world_.is_stuck) {
     return {StatusCode::kFailedPrecondition,
             fmt::format("the simulation does not go on at {}", to_string(events_.now()))};
+  }
+  if (events_.now() > kLatest) {
+    return {StatusCode::kFailedPrecondition,
+            fmt::format("the simulation has not ended at {}: {} of {} jobs have. Do jobs fail "
+                        "before they have got anywhere? Give them a checkpoint",
+                        to_string(events_.now()), num_ended_, jobs_.size())};
   }
   if (scenario_.most_events == 0 || num_events <= scenario_.most_events) return {};
   return {StatusCode::kFailedPrecondition,

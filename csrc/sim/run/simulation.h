@@ -59,6 +59,7 @@ class Simulation {
   void settle();
   void start_queued();
   void rebind();
+  void count_on(std::size_t device, int change);
   [[nodiscard]] std::vector<std::size_t> idle_devices() const;
   [[nodiscard]] SimJob* first_to_rebind(std::size_t num_idle);
   void count_gone();
@@ -80,6 +81,9 @@ class Simulation {
   // Jobs on their way to other devices, by first rank, and to which.
   std::map<std::size_t, std::vector<std::size_t>> bound_for_;
   std::uint64_t num_moves_ = 0;
+  std::vector<std::size_t> num_on_;  // jobs, of each device
+  std::size_t num_idle_ = 0;         // devices without one
+  std::size_t num_crowded_ = 0;      // devices with several
   std::optional<CentralQueue> queue_;
   std::size_t num_ended_ = 0;
 };

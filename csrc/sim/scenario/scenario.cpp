@@ -33,6 +33,7 @@ namespace {
 constexpr std::uint64_t kMostDevices = 1'000'000;
 constexpr double kMostInterference = 10;
 constexpr double kLeastSpeed = 0.01;
+constexpr Nanos kLongestRestart = seconds(100'000'000);
 // The default limit of a scenario's text. Hours of virtual time need fewer events.
 constexpr std::uint64_t kMostEvents = 20'000'000;
 // Later than any simulation ends.
@@ -119,9 +120,12 @@ Status read_fates(Fields& fields, Scenario& scenario) {
   fields.take("failure_every", models.failure_every);
   fields.take("restart", models.restart);
   fields.take("checkpoint", models.checkpoint);
-  if (models.restart <= Nanos{0}) return invalid("restart must be more than 0s");
   std::string rebind = "never";
   fields.take("rebind", rebind);
+  if (models.restart <= Nanos{0} || models.restart > kLongestRestart) {
+    return invalid(
+        fmt::format("restart must be more than 0s, and {} at most", to_string(kLongestRestart)));
+  }
   constexpr std::array kNames{"never", "unbegun", "any"};
   const auto found = std::find(kNames.begin(), kNames.end(), rebind);
   if (found == kNames.end()) return invalid("rebind must be never, unbegun or any");

@@ -175,6 +175,9 @@ def _check_goes_together(given: set[str]) -> None:
         raise typer.BadParameter("is for --generate", param_hint=_shown(name))
     if "from_history" in given and "trace" in given:
         raise typer.BadParameter("is a trace itself: without TRACE", param_hint="--from-history")
+    for name in sorted(given & {"restart", "checkpoint"}):
+        if "failure_every" not in given:
+            raise typer.BadParameter("is for --failure-every", param_hint=_shown(name))
     if "since" in given and "from_history" not in given:
         raise typer.BadParameter("is for --from-history", param_hint="--since")
     if "output" in given:

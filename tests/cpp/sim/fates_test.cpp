@@ -119,6 +119,25 @@ TEST(Failures, WhatWasNotSavedIsDoneAgain) {
   EXPECT_EQ(job.ended_at(), job.busy() + seconds(5) * static_cast<std::int64_t>(job.failures()));
 }
 
+// It would take e^60 attempts.
+TEST(Failures, AJobThatNeverGetsAnywhereEndsTheSimulation) {
+  const auto ended = run_scenario(
+      "device failure_every=1h restart=24h\njob iteration=1h iterations=6000 live=1MiB\n");
+  ASSERT_FALSE(ended.has_value());
+  EXPECT_EQ(ended.error().code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(ended.error().message(), HasSubstr("Give them a checkpoint"));
+}
+
+// Its coordinator sees the process that was started again, and not the time of the one before.
+TEST(Failures, IterationsThatAreDoneAgainMakeNoneLonger) {
+  const auto done = run_fates("failure_every=30s checkpoint=25s until=200s",
+                              "job iteration=100ms iterations=100000\n");
+  ASSERT_GT(done->job(0).failures(), 2U);
+  SimJob job = done->job(0);
+  const wire::Usage usage = job.look();
+  EXPECT_NEAR(to_seconds(usage.busy), static_cast<double>(usage.iterations) * 0.1, 0.2);
+}
+
 TEST(Failures, WithoutACheckpointAllIsLost) {
   const auto done =
       run_fates("failure_every=60s restart=1s", "job iteration=100ms iterations=300\n");
@@ -174,6 +193,28 @@ TEST(Rebinding, AGangMovesAsAWhole) {
                               "job iteration=100ms iterations=10 gpus=2\n");
   EXPECT_EQ(done->simulation->num_moves(), 1U);
   EXPECT_LT(done->job(2).ended_at(), seconds(3));
+}
+
+TEST(Rebinding, WhatDoesNotFitIntoTheHostTierStays) {
+  const auto done = run_fates("devices=2 policy=fair rebind=any host_budget=50MiB capacity=400MiB",
+                              "job iteration=100ms iterations=300 live=100MiB\n"
+                              "job iteration=100ms iterations=10 live=100MiB\n"
+                              "job iteration=100ms iterations=300 live=100MiB\n");
+  EXPECT_EQ(done->simulation->num_moves(), 0U);
+}
+
+// Two devices become idle at one moment, while jobs of a third wait.
+TEST(Rebinding, SeveralJobsMoveOneAfterTheOther) {
+  std::string jobs = "job iteration=100ms iterations=20 gpus=2\n";
+  for (int i = 0; i < 8; ++i)
+    jobs += "job iteration=100ms iterations=200 live=150MiB peak=200MiB\n";
+  for (const std::string policy : {"fair", "srtf", "pack", "fifo"}) {
+    const auto done = run_fates(
+        "devices=3 rebind=any capacity=320MiB bandwidth=1GiB min_quantum=100ms policy=" + policy,
+        jobs);
+    for (const SimJob& job : done->simulation->jobs())
+      EXPECT_EQ(job.outcome(), SimJob::Outcome::kFinished) << policy;
+  }
 }
 
 TEST(FatesProperty, EveryJobEndsWhateverHappens) {
