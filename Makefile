@@ -9,7 +9,7 @@ export PATH := $(abspath $(VENV))/bin:$(PATH)
 gpushare := $(VENV)/bin/gpushare
 python := $(VENV)/bin/python
 
-.PHONY: help demo test build wheel test-cpp test-python test-e2e test-dashboard gallery test-cuda torch-versions python-versions test-sanitizers test-asan test-tsan fuzz spin \
+.PHONY: help demo test build wheel test-cpp test-python test-e2e test-dashboard gallery test-ray test-cuda torch-versions python-versions test-sanitizers test-asan test-tsan fuzz spin \
         man lint format tidy bench docs first-half-hour clean distclean
 
 help: ## this list
@@ -60,6 +60,10 @@ gallery: setup-test ## ordinary programs, each alone, beside another, spilled an
 	  printf 'SKIPPED: programs of frameworks that are not here\n'
 	@$(python) -m pip install --quiet "ray[train,tune]" || printf 'SKIPPED: Ray is not here\n'
 	@tools/test.sh gallery $(ARGS)
+
+test-ray: setup-test ## Ray Train, Tune and two raylets under gpushare, in some minutes (the gallery has more of it)
+	@if $(python) -m pip install --quiet "ray[train,tune]"; then tools/test.sh ray $(ARGS); \
+	  else printf 'SKIPPED: the tests with Ray: it cannot be installed here\n'; fi
 
 test-cuda: setup-test ## the tests with PyTorch's CUDA build on a fake device (5.5 GB once, if you have no such torch)
 	@tools/test_cuda.sh $(ARGS)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs the tests of a set-up tree: `test.sh all|python|e2e|install|gallery|first-half-hour [pytest arguments]`. All runners
+# Runs the tests of a set-up tree: `test.sh all|python|e2e|install|gallery|ray|first-half-hour [pytest arguments]`. All runners
 # run, even after one failed; the exit status is 1 if any did.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "$0")/common.sh"
 
-what=${1:?usage: test.sh all|python|e2e|install|gallery|first-half-hour [pytest arguments]}
+what=${1:?usage: test.sh all|python|e2e|install|gallery|ray|first-half-hour [pytest arguments]}
 shift
 failed=()
 
@@ -34,6 +34,12 @@ case $what in
     pytest_in gallery --dist load tests/gallery
     ;;
   gallery) GALLERY=${GALLERY:-all} pytest_in gallery --dist load tests/gallery ;;
+  ray)
+    GALLERY=all pytest_in Ray tests/gallery/test_ray.py::test_six_trials_on_two_devices \
+      tests/gallery/test_ray.py::test_two_runs_of_ray_train_over_two_devices \
+      tests/gallery/test_ray_nodes.py::test_up_starts_what_is_missing \
+      tests/gallery/test_ray_nodes.py::test_two_runs_with_a_rank_on_each_node
+    ;;
   python) pytest_in Python tests/python tests/lint ;;
   e2e) pytest_in end-to-end tests/e2e tests/hostile tests/install ;;
   install) pytest_in installation tests/install ;;

@@ -87,6 +87,8 @@ Result<std::string> Arbiter::join(PeerId peer, const Join& join, Nanos now) {
   return fmt::format("{} ({})", join.host, join.place);
 }
 
+// Any message shows that its host lives. What it changes is decided in the next round; only answers
+// to the round that is open count for that one.
 Status Arbiter::hear(PeerId peer, const HostMessage& message, Nanos now) {
   const auto found_peer = peers_.find(peer);
   if (found_peer == peers_.end()) return {StatusCode::kUnavailable, "it has been left"};

@@ -58,6 +58,7 @@ void GangRows::begin_overdue_turn(Party& party, Nanos now) {
   is_line_new_ = true;
 }
 
+// The turn is over when its time is, or as soon as the party no longer runs: it may have ended.
 void GangRows::end_overdue_turn(Nanos now) {
   if (!overdue_turn_.has_value()) return;
   if (now < overdue_turn_->ends && overdue_turn_->party->runs) return;
@@ -93,6 +94,8 @@ double GangRows::overdue_at(const Gang& gang) const {
   return contest_.overdue_at(standing);
 }
 
+// The time until its last rank came to its gate is the gang's own, so only what follows counts as
+// waiting.
 Nanos GangRows::Gang::stands_since() const {
   Nanos latest = waits_since;
   for (const auto& [job, rank] : ranks)

@@ -27,6 +27,7 @@ constexpr std::size_t kLengthBytes = 4;
 // waiting.
 constexpr std::size_t kMostAtOnce = 65536;
 
+// The length of a frame stands before it, in four bytes, the highest first.
 std::size_t length_at(std::string_view bytes) {
   std::size_t length = 0;
   for (std::size_t i = 0; i < kLengthBytes; ++i)
@@ -34,6 +35,8 @@ std::size_t length_at(std::string_view bytes) {
   return length;
 }
 
+// Errors that mean that the other side has gone are kUnavailable: callers take them for an ordinary
+// end, and try again.
 Status stream_status(const char* what) {
   const int error = errno;
   Status status = errno_status(what);

@@ -90,11 +90,16 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> str:
     return _run([str(EXAMPLE)], {"GPUSHARE_DISABLE": "1"}, tmp_path_factory.mktemp("stock"))
 
 
-def _ended(env: dict[str, str], folder: Path) -> list[dict[str, Any]]:
-    jobs: list[dict[str, Any]] = json.loads(
-        _run([*GPUSHARE, "history", "--format", "json"], env, folder)
-    )
-    return jobs
+def _ended(env: dict[str, str], folder: Path, num: int = 0) -> list[dict[str, Any]]:
+    """The jobs that have ended; waits until there are ``num``, since Ray ends processes later."""
+    deadline = time.monotonic() + 30
+    while True:
+        jobs: list[dict[str, Any]] = json.loads(
+            _run([*GPUSHARE, "history", "--format", "json"], env, folder)
+        )
+        if len(jobs) >= num or time.monotonic() > deadline:
+            return jobs
+        time.sleep(0.5)
 
 
 @contextmanager
@@ -163,7 +168,7 @@ def test_six_trials_on_two_devices(
     assert len(alone.splitlines()) == 6
     env = coordinator(devices="cpu:0=24MiB,cpu:1=24MiB", linger="60s")
     assert _run([*GPUSHARE, "run", "--", sys.executable, str(program)], env, tmp_path) == alone
-    jobs = _ended(env, tmp_path)
+    jobs = _ended(env, tmp_path, 6)
     assert len(jobs) == 6
     assert {job["device"] for job in jobs} == {"cpu:0", "cpu:1"}
 
@@ -178,7 +183,7 @@ def test_two_runs_of_ray_train_over_two_devices(
     command = [*GPUSHARE, "run", "--", sys.executable, str(TRAIN)]
     runs = [_start(command, env | {"RUN": name}, tmp_path) for name in ("first", "second")]
     assert [_output(each) for each in runs] == [alone, alone]
-    jobs = _ended(env, tmp_path)
+    jobs = _ended(env, tmp_path, 4)
     ranks = sorted((job["name"], job["device"]) for job in jobs)
     assert ranks == [(name, f"cpu:{i}") for name in ("first", "second") for i in (0, 1)]
     assert sum(job["spilled_bytes"] + job["dropped_bytes"] for job in jobs) > 0

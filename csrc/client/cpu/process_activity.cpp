@@ -85,6 +85,7 @@ bool has_thread_at_work() {
   return false;
 }
 
+// The kernel shows the system call of a thread that sleeps in one.
 bool awaits_input(pid_t thread) {
   return is_wait_for_input(first_line(fmt::format("/proc/self/task/{}/syscall", thread)));
 }

@@ -115,10 +115,13 @@ void settle_gangs(Step& step) {
   }
 }
 
+// The count at which each rank began tells later whether one of them has iterated in this lease.
 void note_begun(Lease& lease, const Job& job) {
   if (is_in_gang(job)) lease.iterations_before.emplace(job.id, job.usage.iterations);
 }
 
+// All ranks hold the lease together, so all are asked: it has ended when the last of them has
+// closed.
 void ask_along(Step& step, const Lane& lane) {
   for (const Lease::Along& each : lane.lease->along()) {
     const Job& job = std::as_const(step).table().at(each.job);

@@ -107,6 +107,7 @@ void SimJob::receive(const wire::Grant& m) {
   }
 }
 
+// What the job says of itself, as gpushare.register() does.
 void SimJob::register_job() {
   machine_->tell(
       *this,
@@ -193,6 +194,8 @@ void SimJob::begin_iterations() {
   get_ready();
 }
 
+// Since when it is ready is what its page says: from then on it waits inside its step for the
+// others.
 void SimJob::get_ready() {
   phase_ = Phase::kReady;
   ready_since_ = machine_->now();
@@ -270,6 +273,7 @@ void SimJob::retime() {
   run_on();
 }
 
+// A rank that stands at the former last step of its row may go on now, or stops sooner.
 void SimJob::set_stop_at(std::uint64_t stop_at) {
   stop_at_ = stop_at;
   go_on();

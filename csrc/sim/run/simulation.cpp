@@ -51,6 +51,7 @@ host::JobLoad load_of(SimJob& job) {
   return load;
 }
 
+// Each rank is a job of its own here, so tables are as long as there are ranks.
 std::size_t num_ranks(const Scenario& scenario) {
   std::size_t sum = 0;
   for (const JobSpec& job : scenario.jobs)
@@ -191,6 +192,7 @@ void Simulation::settle() {
   }
 }
 
+// Without sharing only: as many jobs begin as find their devices idle.
 void Simulation::start_queued() {
   while (queue_.has_value()) {
     const std::optional<CentralQueue::Start> start = queue_->start();
@@ -336,6 +338,8 @@ Status Simulation::check_progress(std::uint64_t num_events) {
                       scenario_.most_events, to_string(events_.now()), num_ended_, jobs_.size())};
 }
 
+// Goes from event to event. A simulation with a time at which it is to stop goes exactly to that
+// time, so that open leases and waits count up to it.
 Status Simulation::run(const KeepsGoing& keeps_going) {
   for (std::uint64_t n = 1; !events_.empty() && num_ended_ < jobs_.size(); ++n) {
     if (scenario_.until.has_value() && events_.next_at() > *scenario_.until) {
