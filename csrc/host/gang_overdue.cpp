@@ -67,8 +67,8 @@ void GangRows::end_overdue_turn(Nanos now) {
   is_line_new_ = true;
 }
 
-// The line changes when a turn ends, and when one is earned. Where a
-// turn lasts for no time, the next look is a millisecond of earning ahead all the same.
+// The line changes when a turn ends, and when one is earned. A turn may be of no length, and the
+// next look is a millisecond of earning ahead all the same.
 void GangRows::look_for_overdue(Nanos now, RowOrders& orders) const {
   constexpr double kLeastSeconds = 1e-3;
   if (overdue_turn_.has_value()) orders.look_by(overdue_turn_->ends);

@@ -218,7 +218,7 @@ constexpr std::array kSettings{
         [](Options& o, Text t, Nanos) { return set_size_of(false, o, o.reserve, t, Bytes{0}); }},
     Setting{"device.cuda.reserve", nullptr, kReserve, "", 0,
             [](Options& o, Text t, Nanos) { return set_size_of(true, o, o.reserve, t, Bytes{0}); }},
-    // Who has the next turn, and how long turns are.
+    // The policy, and how long turns are.
     Setting{"coordinator.policy", "--policy",
             "fair, rr, fifo, srtf, priority, deadline, pack, srtf+pack or deadline+pack",
             "whom to serve next", 0,
@@ -300,7 +300,7 @@ constexpr std::array kSettings{
             [](Options& o, Text t, Nanos) {
               return set_bytes(o.host_ram_budget.emplace(), t, Bytes{0});
             }},
-    // What is written down: accounts of finished jobs, and the log.
+    // Accounts of finished jobs, and the log.
     Setting{"accounts.folder", "--accounts-folder", "an absolute path, or \"none\"",
             "where the accounts of finished jobs are kept (default: gpushare/accounts in "
             "$XDG_STATE_HOME or ~/.local/state); none: nowhere",

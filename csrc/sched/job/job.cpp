@@ -183,7 +183,7 @@ Nanos Job::long_iteration() const {
   return std::max(measured.iteration, tail);
 }
 
-// What is left by the lengths that earlier jobs of this model had; nothing where none is known.
+// Follows from the lengths that earlier jobs of this model had; 0 where none is known.
 ExpectedRest Job::expected_rest() const {
   if (!measured.remembered.has_value()) return {};
   return measured.remembered->lengths.rest(number_of_name(who.name), measured.length);
@@ -196,8 +196,8 @@ double Job::iterations_to_go() const {
   return total > usage.iterations ? static_cast<double>(total - usage.iterations) : 0;
 }
 
-// What is remembered of the job's model when it ends. Measured times of its main phase are better
-// than the mean, in which the first, slow iterations are.
+// This record of the job's model is kept when the job ends. Measured times of its main phase are
+// better than the mean, in which the first, slow iterations are.
 Profile Job::profile() const {
   Lengths lengths;
   lengths.note({.name = number_of_name(who.name), .iterations = measured.length});

@@ -44,7 +44,7 @@ struct JobRow {
   Source iteration_source = Source::kUnknown;
 };
 
-// Who runs in a lane, and until when. A device without `pack` has one lane in most cases.
+// A lane: who runs in it, and until when. Most devices without `pack` have one lane.
 struct LaneRow {
   LaneId lane;
   JobId holder;   // 0: none

@@ -6,9 +6,8 @@
 // 2. Otherwise the first in line that may have the lane. A job with an obstacle of its own
 //    (obstacles.h) is passed over. Jobs at no time limit come first, then those at their user's
 //    elastic limit, then those at their own.
-// 3. If the overdue jobs of the class of that job have earned a turn, the one that was overdue
-// first
-//    is served in its place (class_floor.h).
+// 3. If the overdue jobs of that job's class have earned a turn (class_floor.h), the one that was
+//    overdue first is served in its place.
 // 4. The policy's own rules may put another job in its place, or let nobody begin (rule.h). Under
 //    `pack` that job may have to wait for others, or another may run beside the holders
 //    (side_by_side.h). Under `priority` an opportunistic job may have to wait for a guaranteed one

@@ -85,8 +85,8 @@ Bytes SimDevice::device_free() const {
 }
 
 // Notes a lease that opened or closed: for the device's busy time, for the list of leases, and for
-// the speeds, which settle() sets anew. Speeds matter
-// where leases can be open side by side, or the device has a speed of its own.
+// the speeds, which settle() sets anew. Speeds matter where
+// leases can be open side by side, or the device has a speed of its own.
 void SimDevice::on_lease(const SimJob& job, bool is_open, Nanos since) {
   const sched::CoordinatorOptions& options = world_.scenario.options;
   is_share_new_ = speed_ != 1 || (models().interference > 0 &&

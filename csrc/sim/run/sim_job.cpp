@@ -50,7 +50,8 @@ wire::Address SimJob::address() const {
 Nanos SimJob::iteration_time() const {
   const double slowdown = gang_ == nullptr ? slowdown_ : gang_->slowdown();
   if (slowdown == 1) return spec_->iteration;
-  return Nanos{std::llround(static_cast<double>(spec_->iteration.value()) * slowdown)};
+  const double time = static_cast<double>(spec_->iteration.value()) * slowdown;
+  return std::max(Nanos{std::llround(time)}, Nanos{1});
 }
 
 // The job begins to exist. It has no memory and no room; the coordinator answers with a Welcome.
@@ -84,7 +85,7 @@ void SimJob::receive(const wire::Refused& m) {
 
 void SimJob::receive(const wire::Welcome& m) {
   memory_.room = m.room;
-  // One that comes from another device has its memory in the host tier.
+  // A job that comes from another device has its memory in the host tier.
   memory_.spilled > Bytes{0} ? register_job() : need(spec_->live);
 }
 

@@ -33,6 +33,8 @@ namespace {
 constexpr std::uint64_t kEventsBetweenLooks = 4096;
 // More rounds of devices and rows at one moment are taken for an endless exchange.
 constexpr std::size_t kMostRounds = 100'000;
+// A job that has failed so often hardly ever gets to its end.
+constexpr std::uint64_t kMostFailures = 100'000;
 // What check_sums() lets all jobs take, and as much again is within what Nanos can count.
 constexpr Nanos kLatest = seconds(4'000'000'000);
 
@@ -245,6 +247,7 @@ void Simulation::rebind() {
   if (scenario_.rebinding == Rebinding::kNever || queue_.has_value()) return;
   if (num_idle_ == 0 || num_crowded_ == 0) return;
   std::vector<std::size_t> idle = idle_devices();
+  if (idle.empty()) return;  // jobs are on their way to all of them
   SimJob* const job = first_to_rebind(idle.size());
   if (job == nullptr) return;
   const std::span<SimJob> ranks = job->gang() == nullptr ? std::span(job, 1) : job->gang()->ranks();
@@ -277,6 +280,7 @@ void Simulation::count_on(std::size_t device, int change) {
 void Simulation::count_gone() {
   for (const std::size_t job : world_.gone) {
     if (jobs_[job].has_ended()) ++num_ended_;
+    if (jobs_[job].failures() >= kMostFailures) hopeless_ = &jobs_[job];
     count_on(placed_[job], -1);
     if (!rows_.has_value()) loads_[placed_[job]].remove(load_of(jobs_[job].spec()));
     if (!jobs_[job].spec().model.empty()) share_profiles(placed_[job]);
@@ -326,11 +330,15 @@ Status Simulation::check_progress(std::uint64_t num_events) {
     return {StatusCode::kFailedPrecondition,
             fmt::format("the simulation does not go on at {}", to_string(events_.now()))};
   }
-  if (events_.now() > kLatest) {
+  if (hopeless_ != nullptr || events_.now() > kLatest) {
+    const std::string why =
+        hopeless_ == nullptr
+            ? "jobs fail before they have got anywhere, perhaps"
+            : fmt::format("{} has failed {} times", hopeless_->spec().name, hopeless_->failures());
     return {StatusCode::kFailedPrecondition,
-            fmt::format("the simulation has not ended at {}: {} of {} jobs have. Do jobs fail "
-                        "before they have got anywhere? Give them a checkpoint",
-                        to_string(events_.now()), num_ended_, jobs_.size())};
+            fmt::format("the simulation has not ended at {}: {} of {} jobs have; {}. Give jobs a "
+                        "checkpoint, or let them fail less often",
+                        to_string(events_.now()), num_ended_, jobs_.size(), why)};
   }
   if (scenario_.most_events == 0 || num_events <= scenario_.most_events) return {};
   return {StatusCode::kFailedPrecondition,

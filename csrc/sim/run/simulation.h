@@ -81,9 +81,10 @@ class Simulation {
   // Jobs on their way to other devices, by first rank, and to which.
   std::map<std::size_t, std::vector<std::size_t>> bound_for_;
   std::uint64_t num_moves_ = 0;
-  std::vector<std::size_t> num_on_;  // jobs, of each device
-  std::size_t num_idle_ = 0;         // devices without one
-  std::size_t num_crowded_ = 0;      // devices with several
+  std::vector<std::size_t> num_on_;   // jobs, of each device
+  std::size_t num_idle_ = 0;          // devices without one
+  std::size_t num_crowded_ = 0;       // devices with several
+  const SimJob* hopeless_ = nullptr;  // it fails again and again; null: none does
   std::optional<CentralQueue> queue_;
   std::size_t num_ended_ = 0;
 };

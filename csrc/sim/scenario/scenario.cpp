@@ -102,7 +102,7 @@ Status read_speeds(Fields& fields, Scenario& scenario) {
   std::string text;
   if (!fields.take("speeds", text)) return {};
   scenario.speeds.clear();
-  std::istringstream numbers(text);
+  std::istringstream numbers(text + ",");  // so that one that is missing at the end is seen
   for (std::string number; std::getline(numbers, number, ',');) {
     const auto speed = parse_number(number);
     if (!speed.has_value() || !(*speed >= kLeastSpeed && *speed <= 1 / kLeastSpeed)) {

@@ -207,7 +207,7 @@ TEST(GangService, ASingleJobThatHasWaitedTooLongGoesBeforeAGang) {
   EXPECT_TRUE(gangs.is_open("short"));
 }
 
-// One that a limit on time sets back could not have the turn.
+// A gang that a limit on time sets back could not have the turn.
 TEST(GangService, OneAtALimitOnTimeHidesNobody) {
   Gangs gangs;
   gangs.add("short", 0, 2, 50);

@@ -158,6 +158,16 @@ TEST(Packing, NothingIsLeftOfAJobThatEnded) {
   EXPECT_EQ(packing.total(kPair), 0);
 }
 
+TEST(Packing, EachPairOfThreeJobsMayBeTheBestTwo) {
+  for (const JobSet& pair : {set_of({3, 5}), set_of({3, 7}), set_of({5, 7})}) {
+    Packing packing;
+    for (const std::uint64_t id : {3U, 5U, 7U})
+      packing.note_change(JobId{id}, like_no_other(), seconds(1));
+    try_set(packing, pair, millis(110), seconds(1));
+    EXPECT_NEAR(packing.total_before(set_of({3, 5, 7})), 2 / 1.1, 1e-9);
+  }
+}
+
 TEST(Packing, AThirdJobMustGainMoreThanTheBestTwo) {
   Packing packing;
   const JobSet three = set_of({3, 5, 7});

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "csrc/sim/bound.h"
+#include "csrc/sim/run/central_queue.h"
 #include "csrc/sim/run/simulation.h"
 #include "csrc/sim/scenario/scenario.h"
 
@@ -132,6 +133,18 @@ TEST(BoundProperty, NoScheduleIsBetter) {
     }
     RC_ASSERT(average_completion(text) >= bound(text) - 1e-6);
   });
+}
+
+// Whatever its number: it has failed, and others have waited meanwhile.
+TEST(CentralQueue, AJobThatComesAgainIsBehindThoseThatWait) {
+  CentralQueue queue({1, 1});
+  queue.push(0, 1);
+  EXPECT_EQ(queue.start()->job, 0U);
+  queue.push(3, 2);
+  EXPECT_FALSE(queue.start().has_value()) << "one device is idle";
+  queue.push(0, 1);
+  queue.note_idle(0);
+  EXPECT_EQ(queue.start()->job, 3U);
 }
 
 }  // namespace

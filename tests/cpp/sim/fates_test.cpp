@@ -57,6 +57,11 @@ TEST(Speeds, AnIterationTakesAsMuchLessTime) {
   EXPECT_EQ(done->job(0).ended_at(), millis(100 * 25 + 99 * 10));
 }
 
+TEST(Speeds, AnIterationTakesSomeTimeOnTheFastestDevice) {
+  const auto done = run_fates("speeds=100", "job iteration=1ns iterations=100\n");
+  EXPECT_EQ(done->job(0).outcome(), SimJob::Outcome::kFinished);
+}
+
 TEST(Speeds, TheSlowestRankDecides) {
   const auto done =
       run_fates("speeds=4,2 switch=0s", "job iteration=100ms iterations=100 gpus=2\n");
@@ -125,7 +130,15 @@ TEST(Failures, AJobThatNeverGetsAnywhereEndsTheSimulation) {
       "device failure_every=1h restart=24h\njob iteration=1h iterations=6000 live=1MiB\n");
   ASSERT_FALSE(ended.has_value());
   EXPECT_EQ(ended.error().code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(ended.error().message(), HasSubstr("Give them a checkpoint"));
+  EXPECT_THAT(ended.error().message(), HasSubstr("Give jobs a checkpoint"));
+}
+
+TEST(Failures, AJobThatFailsWithoutEndEndsTheSimulationSoon) {
+  const auto ended = run_scenario(
+      "device failure_every=1ms restart=1ms most_events=0\n"
+      "job name=poor iteration=100ms iterations=100 live=1MiB\n");
+  ASSERT_FALSE(ended.has_value());
+  EXPECT_THAT(ended.error().message(), HasSubstr("poor has failed 100000 times"));
 }
 
 // Its coordinator sees the process that was started again, and not the time of the one before.
@@ -195,6 +208,25 @@ TEST(Rebinding, AGangMovesAsAWhole) {
   EXPECT_LT(done->job(2).ended_at(), seconds(3));
 }
 
+// A failure comes after so many iterations of the job, on whichever device they ran.
+TEST(Rebinding, AMovePutsNoFailureOff) {
+  const auto lost = [](const std::string& rebind) {
+    const auto done = run_fates(
+        "devices=2 policy=fair failure_every=30s checkpoint=5s restart=1s rebind=" + rebind,
+        "job iteration=100ms iterations=600 live=10MiB\n"
+        "job iteration=100ms iterations=10 live=10MiB\n"
+        "job iteration=100ms iterations=600 live=10MiB\n"
+        "job iteration=100ms iterations=10 live=10MiB\n");
+    EXPECT_EQ(done->simulation->num_moves() > 0, rebind == "any");
+    std::vector<Nanos> of_jobs;
+    for (const SimJob& job : done->simulation->jobs())
+      of_jobs.push_back(job.lost());
+    return of_jobs;
+  };
+  EXPECT_THAT(lost("never"), ::testing::Contains(::testing::Gt(Nanos{})));
+  EXPECT_EQ(lost("any"), lost("never"));
+}
+
 TEST(Rebinding, WhatDoesNotFitIntoTheHostTierStays) {
   const auto done = run_fates("devices=2 policy=fair rebind=any host_budget=50MiB capacity=400MiB",
                               "job iteration=100ms iterations=300 live=100MiB\n"
@@ -245,6 +277,8 @@ TEST(FatesProperty, EveryJobEndsWhateverHappens) {
 TEST(Fates, BadFieldsAreRefused) {
   EXPECT_THAT(refusal("devices=2 speeds=1"), HasSubstr("2 devices and 1 speeds"));
   EXPECT_THAT(refusal("speeds=1,fast"), HasSubstr("'fast', allowed are 0.01 to 100"));
+  EXPECT_THAT(refusal("speeds="), HasSubstr("'', allowed"));
+  EXPECT_THAT(refusal("speeds=1,"), HasSubstr("'', allowed"));
   EXPECT_THAT(refusal("speeds=0"), HasSubstr("'0', allowed"));
   EXPECT_THAT(refusal("rebind=always"), HasSubstr("never, unbegun or any"));
   EXPECT_THAT(refusal("restart=0s"), HasSubstr("more than 0s"));
