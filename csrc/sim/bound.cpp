@@ -20,7 +20,9 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <queue>
+#include <set>
 
 #include "csrc/base/check.h"
 #include "csrc/sched/policies/policy.h"
@@ -39,12 +41,29 @@ double work_of(const JobSpec& job, std::uint32_t lanes) {
   return lanes > 1 ? seconds * job.utilisation : seconds;
 }
 
-// Work that all devices do in a second at most.
+// One device of each sort of them.
+std::vector<std::size_t> sorts_of_devices(const Scenario& scenario) {
+  std::set<KindSpeed> seen;
+  std::vector<std::size_t> devices;
+  for (std::size_t device = 0; device < scenario.num_devices; ++device) {
+    if (seen.insert(sort_of(scenario, device)).second) devices.push_back(device);
+  }
+  return devices;
+}
+
+// Work that all devices do in a second at most: each that of the job that is fastest there.
 double speed_of_all(const Scenario& scenario, std::uint32_t lanes) {
   const double slowdown = 1 + std::min(scenario.models.interference, 1.0) * (lanes - 1);
   double devices = 0;
+  std::map<KindSpeed, double> best;
+  for (const std::size_t device : sorts_of_devices(scenario)) {
+    double& most = best[sort_of(scenario, device)];
+    most = speed_of(scenario, device);
+    for (const JobSpec& job : scenario.jobs)
+      most = std::max(most, speed_of(scenario, device, job));
+  }
   for (std::size_t device = 0; device < scenario.num_devices; ++device)
-    devices += speed_of(scenario, device);
+    devices += best.at(sort_of(scenario, device));
   return devices * lanes / slowdown;
 }
 
@@ -88,9 +107,12 @@ double completions_by_remaining(const Scenario& scenario, std::vector<const JobS
 
 double least_average_completion(const Scenario& scenario, const std::vector<const JobSpec*>& jobs) {
   GS_CHECK(!jobs.empty(), "no job");
-  const double fastest = scenario.speeds.empty() ? 1 : std::ranges::max(scenario.speeds);
+  const std::vector<std::size_t> sorts = sorts_of_devices(scenario);
   double alone = 0;
   for (const JobSpec* job : jobs) {
+    double fastest = 0;
+    for (const std::size_t device : sorts)
+      fastest = std::max(fastest, speed_of(scenario, device, *job));
     const double iterations = static_cast<double>(job->iterations) * to_seconds(job->iteration);
     alone += seconds_alone(*job) - iterations + iterations / fastest;
   }

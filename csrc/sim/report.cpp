@@ -156,6 +156,11 @@ std::string rows_json(const char* name, bool is_wanted, std::size_t num_rows, Ro
   return fmt::format(R"(,"{}":[{}])", name, fmt::join(rows, ","));
 }
 
+std::string policy_of(const Scenario& scenario) {
+  if (scenario.has_rounds) return kMaxMin;
+  return scenario.is_exclusive ? kExclusive : scenario.options.policy;
+}
+
 }  // namespace
 
 std::string make_report(const Simulation& simulation, const Detail& detail) {
@@ -165,11 +170,11 @@ std::string make_report(const Simulation& simulation, const Detail& detail) {
   const double whole = makespan * static_cast<double>(scenario.num_devices);
   const double busy = to_seconds(simulation.world().busy);
   const std::size_t num_jobs = scenario.jobs.size();
-  std::string text = fmt::format(
-      R"({{"schema_version":1,"policy":"{}","devices":{},"makespan_seconds":{:.6f},)"
-      R"("serial_seconds":{:.6f},"utilisation":{:.6f},"switches":{},"moved_bytes":{},)",
-      scenario.is_exclusive ? kExclusive : scenario.options.policy, scenario.num_devices, makespan,
-      sums.serial, whole > 0 ? busy / whole : 0.0, simulation.num_switches(), sums.moved.value());
+  std::string text =
+      fmt::format(R"({{"schema_version":1,"policy":"{}","devices":{},"makespan_seconds":{:.6f},)"
+                  R"("serial_seconds":{:.6f},"utilisation":{:.6f},"switches":{},"moved_bytes":{},)",
+                  policy_of(scenario), scenario.num_devices, makespan, sums.serial,
+                  whole > 0 ? busy / whole : 0.0, simulation.num_switches(), sums.moved.value());
   text +=
       fmt::format(R"("num_failures":{},"lost_seconds":{:.6f},"num_moves":{},)"
                   R"("num_jobs":{},"num_finished":{},"num_denied":{},"num_late":{},)"

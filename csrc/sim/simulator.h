@@ -7,23 +7,23 @@
 //     job name=a weight=2 iteration=100ms gap=5ms iterations=500 live=600MiB peak=900MiB
 //     job name=b at=3s    iteration=40ms  iterations=900 live=300MiB peak=1GiB priority=interactive
 //
-// device: capacity, policy (also `exclusive`: jobs do not share, run/central_queue.h), num_lanes,
-// pack_lanes, min_quantum, max_wait, switch_loss, memory_wait,
+// device: capacity, policy (also `exclusive` and `maxmin`: jobs do not share,
+// dispatch/central_queue.h and run/rounds.h), num_lanes, pack_lanes, min_quantum, max_wait,
+// switch_loss, memory_wait,
 //   host_budget, host_file as in CoordinatorOptions; devices (so many, default 1), speeds (of each,
-//   as 1,1,0.5: beside the device that the jobs' times are of), rebind (never, unbegun or any: who
-//   may go to a device that has become idle), until
-//   (stop then; default: when all jobs have ended), most_events; gap_poll (look at a holder's page
-//   so often, as the daemon does; without it, when the page has news: sim_job.h), each_iteration=1
-//   (an event for each boundary: slow, for tests). What it costs, as in Models: bandwidth (all
-//   four at once) or spill_bandwidth, restore_bandwidth, file_spill_bandwidth,
-//   file_restore_bandwidth; duplex, switch, context, interference,
-//   failure_every, restart, checkpoint.
+//   as 1,1,0.5 or with kinds a:1,b:0.5: beside the device that the jobs' times are of), rebind
+//   (never, unbegun or any: who may go to a device that has become idle), until (stop then;
+//   default: when all jobs have ended), most_events; gap_poll (look at a holder's page so often, as
+//   the daemon does; without it, when the page has news: sim_job.h), each_iteration=1 (an event for
+//   each boundary: slow, for tests). What it costs, as in Models: bandwidth (all four at once) or
+//   spill_bandwidth, restore_bandwidth, file_spill_bandwidth, file_restore_bandwidth; duplex,
+//   switch, context, interference, failure_every, restart, checkpoint.
 // user: name, weight, share_limit, memory_limit, elastic (0 or 1).
 // job: name, user, at (arrival, default 0s), iteration, gap (default 0s), iterations, live (bytes
 //   at a boundary), peak (inside an iteration), weight, utilisation (of
 //   the device, while it runs alone), priority, limit (memory_limit), share_limit, elastic (0 or 1,
 //   of both limits), deadline (of an iteration), due (when it should be done, after its arrival:
-//   only reported).
+//   only reported), speeds (a:1/b:0.2, on devices of these kinds).
 //
 // The other form is a trace, a table of jobs (trace.h), with the fields of the device line apart.
 // Both are the same simulation. docs/simulator.md is for its users.
@@ -49,7 +49,7 @@ namespace gpushare::sim {
 // devices, makespan_seconds (from the first arrival to the last end), serial_seconds (all
 // iterations one after the other), utilisation (share of the devices' time with an open lease),
 // switches, moved_bytes; num_failures and lost_seconds (of iterations that are done again, on all
-// devices of a job), num_moves (of jobs to idle devices); num_jobs, num_finished, num_denied,
+// devices of a job), num_moves (of jobs to other devices); num_jobs, num_finished, num_denied,
 // num_late (past when they were due); completion_seconds (from arrival to end), slowdown (that over
 // the time alone) and wait_seconds (for leases) of those that finished, as average, median, p95,
 // p99, worst, or null; bound_seconds (the least average completion that any schedule of those in as

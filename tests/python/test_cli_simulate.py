@@ -93,6 +93,18 @@ def test_devices_may_differ_and_processes_may_fail(tmp_path: Path) -> None:
     assert "lost by them" in shown.stdout
 
 
+def test_devices_may_be_of_kinds_and_be_given_in_rounds(tmp_path: Path) -> None:
+    (tmp_path / "kinds.csv").write_text(
+        "submit_s,duration_s,speeds\n0,100,a:4/b:1\n0,100,a:1/b:4\n"
+    )
+    options = ("--policy", "maxmin,fair", "--speeds", "a:1,b:1", "--switch", "0s")
+    ended = _simulate(str(tmp_path / "kinds.csv"), *options, "--json")
+    assert ended.returncode == 0, ended.stderr
+    rounds = json.loads(ended.stdout)["policies"][0]
+    assert rounds["policy"] == "maxmin"
+    assert rounds["completion_seconds"]["worst"] == pytest.approx(25)
+
+
 def test_as_many_speeds_as_devices(tmp_path: Path) -> None:
     ended = _simulate(_trace(tmp_path), "--devices", "3", "--speeds", "1,2")
     assert ended.returncode != 0

@@ -22,7 +22,8 @@ EventQueue::EventQueue(std::size_t num_jobs, std::size_t num_devices) {
     places_[static_cast<std::size_t>(kind)].resize(num_jobs, kNoPlace);
   for (const EventKind kind : {EventKind::kDeadline, EventKind::kLook})
     places_[static_cast<std::size_t>(kind)].resize(num_devices, kNoPlace);
-  places_[static_cast<std::size_t>(EventKind::kRows)].resize(1, kNoPlace);
+  for (const EventKind kind : {EventKind::kRows, EventKind::kRound})
+    places_[static_cast<std::size_t>(kind)].resize(1, kNoPlace);
 }
 
 // The only function that writes an entry.

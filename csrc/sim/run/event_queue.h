@@ -21,6 +21,7 @@ enum class EventKind : std::uint8_t {
   kDeadline,  // of a device's coordinator
   kLook,      // at the pages of a device's holders
   kRows,      // the rows of all gangs: there is one source
+  kRound,     // devices are given anew: one source, too
 };
 
 struct Event {
@@ -46,7 +47,7 @@ class EventQueue {
   Event pop();
 
  private:
-  static constexpr std::size_t kNumKinds = 5;
+  static constexpr std::size_t kNumKinds = 6;
 
   struct Entry {
     Nanos at;

@@ -33,8 +33,7 @@ SimDevice::SimDevice(std::size_t index,
     : index_(index),
       coordinator_(std::move(coordinator)),
       world_(world),
-      link_(world.scenario.models),
-      speed_(speed_of(world.scenario, index)) {}
+      link_(world.scenario.models) {}
 
 // The job is on the device from here on: its memory counts, and its speed is set with the others'.
 void SimDevice::arrive(SimJob& job) {
@@ -86,11 +85,12 @@ Bytes SimDevice::device_free() const {
 
 // Notes a lease that opened or closed: for the device's busy time, for the list of leases, and for
 // the speeds, which settle() sets anew. Speeds matter where
-// leases can be open side by side, or the device has a speed of its own.
+// leases can be open side by side, or devices have speeds of their own.
 void SimDevice::on_lease(const SimJob& job, bool is_open, Nanos since) {
   const sched::CoordinatorOptions& options = world_.scenario.options;
-  is_share_new_ = speed_ != 1 || (models().interference > 0 &&
-                                  std::max(options.num_lanes, options.pack_lanes) > 1);
+  is_share_new_ =
+      !world_.scenario.speeds.empty() ||
+      (models().interference > 0 && std::max(options.num_lanes, options.pack_lanes) > 1);
   note_rank(job);
   settle_soon();
   if (is_open) {
@@ -136,7 +136,9 @@ void SimDevice::share_device() {
   for (SimJob* const job : present) {
     const double own = job->spec().utilisation;
     const double harm = std::max(own * (sum - own), sum - 1);
-    if (job->has_lease()) job->slow((1 + models().interference * std::max(harm, 0.0)) / speed_);
+    if (!job->has_lease()) continue;
+    const double speed = speed_of(world_.scenario, index_, job->spec());
+    job->slow((1 + models().interference * std::max(harm, 0.0)) / speed);
   }
 }
 

@@ -132,7 +132,6 @@ class SimDevice final : public Machine {
   std::optional<Nanos> deadline_event_;  // no later than it
   std::optional<Nanos> look_event_;
 
-  double speed_;  // beside the device on which the jobs were timed
   bool settles_soon_ = false;
   std::size_t num_open_ = 0;  // leases
   Nanos open_since_;          // one at least

@@ -58,6 +58,7 @@ Nanos SimJob::iteration_time() const {
 void SimJob::arrive(Machine& machine) {
   machine_ = &machine;
   phase_ = Phase::kStarting;
+  out_at_.reset();
   tally_.waited += machine.now() - queued_since_;  // in a queue, if there is one
   plan_failure();
   machine_->tell(*this, wire::Hello{.version = "simulated",
@@ -134,6 +135,7 @@ void SimJob::receive(const wire::Registered& /*m*/) { want(); }
 void SimJob::want() {
   phase_ = Phase::kWaiting;
   since_ = machine_->now();
+  if (is_leaving_ && answer_.n == 0) return depart();
   machine_->tell(*this, wire::Wanted{.of = address(), .usage = usage()});
 }
 
@@ -221,7 +223,7 @@ void SimJob::run_on() {
   const Nanos now = machine_->now();
   if (iterations_ == spec_->iterations) return end(Outcome::kFinished);
   if (iterations_ >= fails_at_) return fail();
-  const bool ends_lease = lease_.is_asked || iterations_ >= stop_at_;
+  const bool ends_lease = lease_.is_asked || is_leaving_ || iterations_ >= stop_at_;
   if (ends_lease && runs_.is_at_boundary(now)) {
     close();
     return rest();

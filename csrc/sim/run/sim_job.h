@@ -102,6 +102,12 @@ class SimJob {
   // iterations and that memory. pre: may_leave().
   Nanos leave();
 
+  // It leaves its device at its next boundary, or now if it waits, and its gang with it. No-op if
+  // it is on none.
+  void ask_to_leave();
+  // When the memory of a job that has left so is out. Nothing: it has not, or has arrived again.
+  [[nodiscard]] std::optional<Nanos> out_at() const { return out_at_; }
+
   // The page, as the coordinator looks at it now.
   wire::Usage look();
   // When its page will say what a decision may depend on, beyond what was last looked at: its first
@@ -205,6 +211,7 @@ class SimJob {
   void end(Outcome outcome);
   void fail();
   void go_away();
+  void depart();
   void register_job();
   void plan_failure();
   void get_ready();
@@ -230,6 +237,9 @@ class SimJob {
   std::uint64_t iterations_seen_ = 0;  // when its page was last looked at
   // At this boundary its process fails.
   std::uint64_t fails_at_ = std::numeric_limits<std::uint64_t>::max();
+
+  bool is_leaving_ = false;      // at its next boundary
+  std::optional<Nanos> out_at_;  // it has left
 
   Outcome outcome_ = Outcome::kRunning;
   Nanos ended_at_;

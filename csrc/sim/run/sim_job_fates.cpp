@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 #include "csrc/sim/run/sim_gang.h"
 #include "csrc/sim/run/sim_job.h"
@@ -23,8 +24,24 @@ void SimJob::go_away() {
   if (is_in_rows()) stop_at_ = 0;
   queued_since_ = machine_->now();
   answer_ = {};
+  is_leaving_ = false;
   machine_->tell(*this, wire::Gone{.of = address()});
 }
+
+// All ranks of a gang are to know before the first of them leaves: otherwise one that begins its
+// next step would wait there for those that are gone.
+void SimJob::ask_to_leave() {
+  const std::span<SimJob> ranks = gang_ == nullptr ? std::span(this, 1) : gang_->ranks();
+  for (SimJob& rank : ranks)
+    rank.is_leaving_ = rank.has_arrived() && !rank.has_ended();
+  for (SimJob& rank : ranks) {
+    if (!rank.is_leaving_) continue;
+    if (rank.phase_ == Phase::kWaiting && rank.answer_.n == 0) rank.depart();
+    rank.go_on();
+  }
+}
+
+void SimJob::depart() { out_at_ = leave(); }
 
 // All ranks of a gang fail at the same boundary: without one of them the others cannot go on.
 void SimJob::fail() {

@@ -2,7 +2,7 @@
 // each event the devices settle to which something was said, and then the rows of gangs, until
 // nobody has anything left to say. A job is placed on its devices when it arrives
 // (csrc/host/device_placement.h), or where jobs do not share, when enough devices have become idle
-// (central_queue.h).
+// (dispatcher.h).
 //
 // The run ends when all jobs have ended, when no event is left, or at the scenario's `until`. Jobs
 // that have not ended then are reported as running.
@@ -25,6 +25,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/policies/policy.h"
+#include "csrc/sim/dispatch/central_queue.h"
 
 namespace gpushare::sim {
 namespace {
@@ -79,13 +80,23 @@ Simulation::Simulation(const Scenario& scenario, bool with_leases)
   num_on_.resize(scenario.num_devices);
   num_idle_ = scenario.num_devices;
   if (scenario.is_exclusive) {
-    std::vector<double> speeds;
-    for (std::size_t device = 0; device < scenario.num_devices; ++device)
-      speeds.push_back(speed_of(scenario, device));
-    queue_.emplace(std::move(speeds));
+    make_queue();
+  } else if (!gangs_.empty()) {
+    world_.rows = &rows_.emplace(world_, devices_);
   }
-  if (scenario.is_exclusive || gangs_.empty()) return;
-  world_.rows = &rows_.emplace(world_, devices_);
+}
+
+void Simulation::make_queue() {
+  if (scenario_.has_rounds) {
+    auto rounds = std::make_unique<Rounds>(scenario_, events_, jobs_);
+    rounds_ = rounds.get();
+    queue_ = std::move(rounds);
+    return;
+  }
+  std::vector<double> speeds;
+  for (std::size_t device = 0; device < scenario_.num_devices; ++device)
+    speeds.push_back(speed_of(scenario_, device));
+  queue_ = std::make_unique<CentralQueue>(std::move(speeds));
 }
 
 // An arrival is the first kWake of a job's first rank.
@@ -134,7 +145,7 @@ void Simulation::arrive(std::size_t first) {
       loads_[device].remove(load_of(spec));  // place() counts it again
     return place(first, devices);
   }
-  if (queue_.has_value()) return queue_->push(first, spec.gpus);
+  if (queue_ != nullptr) return queue_->push(first, spec.gpus);
   if (rows_.has_value()) renew_loads();
   place(first, host::choose_devices(loads_, load_of(spec), spec.gpus));
 }
@@ -196,8 +207,8 @@ void Simulation::settle() {
 
 // Without sharing only: as many jobs begin as find their devices idle.
 void Simulation::start_queued() {
-  while (queue_.has_value()) {
-    const std::optional<CentralQueue::Start> start = queue_->start();
+  while (queue_ != nullptr) {
+    const std::optional<Dispatcher::Start> start = queue_->start();
     if (!start.has_value()) return;
     place(start->job, start->devices);
   }
@@ -244,7 +255,7 @@ SimJob* Simulation::first_to_rebind(std::size_t num_idle) {
 // No device stays idle while a job waits that may be bound to it. Its memory is copied out before
 // it arrives there. One job at a time: the devices that it leaves settle before the next is chosen.
 void Simulation::rebind() {
-  if (scenario_.rebinding == Rebinding::kNever || queue_.has_value()) return;
+  if (scenario_.rebinding == Rebinding::kNever || queue_ != nullptr) return;
   if (num_idle_ == 0 || num_crowded_ == 0) return;
   std::vector<std::size_t> idle = idle_devices();
   if (idle.empty()) return;  // jobs are on their way to all of them
@@ -284,7 +295,7 @@ void Simulation::count_gone() {
     count_on(placed_[job], -1);
     if (!rows_.has_value()) loads_[placed_[job]].remove(load_of(jobs_[job].spec()));
     if (!jobs_[job].spec().model.empty()) share_profiles(placed_[job]);
-    if (queue_.has_value()) queue_->note_idle(placed_[job]);
+    if (queue_ != nullptr) queue_->note_idle(placed_[job]);
   }
   world_.gone.clear();
 }
@@ -301,6 +312,10 @@ void Simulation::share_profiles(std::size_t of) {
 void Simulation::happen(const Event& event) {
   if (event.kind == EventKind::kRows) {
     rows_->on_time();
+    return settle();
+  }
+  if (event.kind == EventKind::kRound) {
+    rounds_->on_time();
     return settle();
   }
   if (event.kind == EventKind::kDeadline || event.kind == EventKind::kLook) {

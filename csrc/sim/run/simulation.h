@@ -12,8 +12,9 @@
 
 #include "csrc/base/status.h"
 #include "csrc/host/device_placement.h"
-#include "csrc/sim/run/central_queue.h"
+#include "csrc/sim/dispatch/dispatcher.h"
 #include "csrc/sim/run/event_queue.h"
+#include "csrc/sim/run/rounds.h"
 #include "csrc/sim/run/sim_device.h"
 #include "csrc/sim/run/sim_gang.h"
 #include "csrc/sim/run/sim_job.h"
@@ -47,10 +48,13 @@ class Simulation {
   [[nodiscard]] Nanos now() const { return events_.now(); }
   [[nodiscard]] std::uint64_t num_switches() const;
   // Of jobs to other devices after they had arrived.
-  [[nodiscard]] std::uint64_t num_moves() const { return num_moves_; }
+  [[nodiscard]] std::uint64_t num_moves() const {
+    return num_moves_ + (rounds_ == nullptr ? 0 : rounds_->num_moves());
+  }
 
  private:
   Simulation(const Scenario& scenario, bool with_leases);
+  void make_queue();
   Status add_devices();
   void add_job(const JobSpec& spec, std::uint32_t uid);
   void arrive(std::size_t first);
@@ -81,11 +85,12 @@ class Simulation {
   // Jobs on their way to other devices, by first rank, and to which.
   std::map<std::size_t, std::vector<std::size_t>> bound_for_;
   std::uint64_t num_moves_ = 0;
-  std::vector<std::size_t> num_on_;   // jobs, of each device
-  std::size_t num_idle_ = 0;          // devices without one
-  std::size_t num_crowded_ = 0;       // devices with several
-  const SimJob* hopeless_ = nullptr;  // it fails again and again; null: none does
-  std::optional<CentralQueue> queue_;
+  std::vector<std::size_t> num_on_;    // jobs, of each device
+  std::size_t num_idle_ = 0;           // devices without one
+  std::size_t num_crowded_ = 0;        // devices with several
+  const SimJob* hopeless_ = nullptr;   // it fails again and again; null: none does
+  std::unique_ptr<Dispatcher> queue_;  // null: jobs share devices
+  Rounds* rounds_ = nullptr;           // the queue, if it has rounds
   std::size_t num_ended_ = 0;
 };
 

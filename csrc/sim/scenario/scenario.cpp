@@ -1,7 +1,6 @@
-// Reads a scenario and checks it. Reading takes each line alone and reports the line's number. A
-// job is checked alone (check), and all jobs together (check_sums), so that no sum in the
-// simulation can overflow. The coordinator's options are checked by the coordinator itself
-// (Simulation::create).
+// Reads a scenario. Each line is taken alone, and an error has the line's number. Whether jobs can
+// be simulated is checked apart (checks.cpp), and the coordinator's options are checked by the
+// coordinator itself (Simulation::create).
 //
 // One decision is made here: how often the simulated daemon looks at pages (settle_looks). A look
 // costs an event. So under most policies it looks where a page has news, and besides that every
@@ -10,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -23,6 +21,7 @@
 #include "csrc/sched/job/ranges.h"
 #include "csrc/sched/policies/policy.h"
 #include "csrc/sim/scenario/fields.h"
+#include "csrc/sim/scenario/speeds.h"
 #include "csrc/sim/scenario/values.h"
 #include "csrc/wire/job_settings.h"
 #include "csrc/wire/limits.h"
@@ -30,17 +29,10 @@
 namespace gpushare::sim {
 namespace {
 
-constexpr std::uint64_t kMostDevices = 1'000'000;
 constexpr double kMostInterference = 10;
-constexpr double kLeastSpeed = 0.01;
 constexpr Nanos kLongestRestart = seconds(100'000'000);
 // The default limit of a scenario's text. Hours of virtual time need fewer events.
 constexpr std::uint64_t kMostEvents = 20'000'000;
-// Later than any simulation ends.
-constexpr Nanos kNever = seconds(1'000'000'000);
-
-// The same limit as the coordinator's.
-constexpr Bytes kMostBytes = gib(1 << 20);
 
 // The fields of the device line that are the coordinator's. Lanes for `pack` are few unless
 // somebody says how many lanes there are.
@@ -61,7 +53,7 @@ void read_options(Fields& fields, sched::CoordinatorOptions& options) {
   fields.take("host_budget", options.host_budget.ram);
   fields.take("host_file", options.host_budget.file);
   // The warning is only a line of the log, and no decision depends on it.
-  options.iteration_warning = kNever;
+  options.iteration_warning = kLatestTime;
 }
 
 // Takes a field that is 0 or 1. false: it is another number. A text that is no number is the
@@ -97,20 +89,23 @@ Status read_models(Fields& fields, Models& models) {
   return {};
 }
 
-// A number for each device, separated by commas.
+// For each device a number, or a kind and a number, separated by commas.
 Status read_speeds(Fields& fields, Scenario& scenario) {
   std::string text;
   if (!fields.take("speeds", text)) return {};
-  scenario.speeds.clear();
-  std::istringstream numbers(text + ",");  // so that one that is missing at the end is seen
-  for (std::string number; std::getline(numbers, number, ',');) {
-    const auto speed = parse_number(number);
-    if (!speed.has_value() || !(*speed >= kLeastSpeed && *speed <= 1 / kLeastSpeed)) {
-      return invalid(fmt::format("speeds has '{}', allowed are {} to {}", number, kLeastSpeed,
-                                 1 / kLeastSpeed));
-    }
-    scenario.speeds.push_back(*speed);
-  }
+  auto speeds = parse_speeds(text, ',');
+  if (!speeds.has_value()) return invalid(fmt::format("speeds has {}", speeds.error().message()));
+  scenario.speeds = std::move(*speeds);
+  return {};
+}
+
+// The speeds of a job, on kinds of devices.
+Status read_job_speeds(Fields& fields, JobSpec& job) {
+  std::string text;
+  if (!fields.take("speeds", text)) return {};
+  auto speeds = parse_job_speeds(text);
+  if (!speeds.has_value()) return invalid(fmt::format("speeds has {}", speeds.error().message()));
+  job.speeds = std::move(*speeds);
   return {};
 }
 
@@ -149,14 +144,15 @@ void settle_looks(Fields& fields, Scenario& scenario) {
     scenario.looks = Looks::kGapPoll;
   } else {
     options.gap_poll =
-        options.policy == "fifo" ? kNever : std::max(options.gap_poll, options.min_quantum);
+        options.policy == "fifo" ? kLatestTime : std::max(options.gap_poll, options.min_quantum);
   }
 }
 
 // A device that has one job at a time has nothing to order, whatever its coordinator's policy.
 void read_policy(Fields& fields, Scenario& scenario) {
   fields.take("policy", scenario.options.policy);
-  scenario.is_exclusive = scenario.options.policy == kExclusive;
+  scenario.has_rounds = scenario.options.policy == kMaxMin;
+  scenario.is_exclusive = scenario.has_rounds || scenario.options.policy == kExclusive;
   if (scenario.is_exclusive) scenario.options.policy = "fifo";
 }
 
@@ -192,14 +188,6 @@ Status read_device(Fields& fields, Scenario& scenario) {
   return {};
 }
 
-// Only such names are allowed, since the report does not escape them.
-bool is_plain(const std::string& name) {
-  return !name.empty() && name.size() <= wire::kMaxNameBytes &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) {
-           return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
-         });
-}
-
 // Said for a job and for a user.
 constexpr const char* kBadElastic = "elastic must be 0 or 1";
 
@@ -229,7 +217,9 @@ Status read_job(Fields& fields, Scenario& scenario) {
   const bool is_switch = take_switch(fields, "elastic", job.is_elastic);
   Nanos due;
   if (fields.take("due", due)) job.due = due;
+  const Status speeds = read_job_speeds(fields, job);
   GS_RETURN_IF_ERROR(fields.status());
+  GS_RETURN_IF_ERROR(speeds);
   if (!is_switch) return invalid(kBadElastic);
   const auto parsed = wire::parse_priority(priority);
   if (!parsed.has_value()) return invalid(fmt::format("no priority '{}'", priority));
@@ -248,7 +238,7 @@ Status read_user(Fields& fields, Scenario& scenario) {
   const bool is_switch = take_switch(fields, "elastic", user.is_elastic);
   GS_RETURN_IF_ERROR(fields.status());
   if (!is_switch) return invalid(kBadElastic);
-  if (!is_plain(user.name)) return invalid("name must be letters, digits and _-.");
+  if (!is_plain_name(user.name)) return invalid("name must be letters, digits and _-.");
   scenario.users[user.name] = user;
   return {};
 }
@@ -265,8 +255,18 @@ Status read_line(const std::string& line, Scenario& scenario) {
 
 }  // namespace
 
+KindSpeed sort_of(const Scenario& scenario, std::size_t device) {
+  return scenario.speeds.empty() ? KindSpeed{} : scenario.speeds.at(device);
+}
+
 double speed_of(const Scenario& scenario, std::size_t device) {
-  return scenario.speeds.empty() ? 1 : scenario.speeds.at(device);
+  return scenario.speeds.empty() ? 1 : scenario.speeds.at(device).speed;
+}
+
+double speed_of(const Scenario& scenario, std::size_t device, const JobSpec& job) {
+  if (job.speeds.empty() || scenario.speeds.empty()) return speed_of(scenario, device);
+  const auto own = job.speeds.find(scenario.speeds.at(device).kind);
+  return own == job.speeds.end() ? speed_of(scenario, device) : own->second;
 }
 
 double seconds_alone(const JobSpec& job) {
@@ -290,74 +290,6 @@ sched::Users users_of(const Scenario& scenario) {
   for (const auto& [name, user] : scenario.users)
     users.named.emplace(uids.at(name), user);
   return users;
-}
-
-// What a real job's settings must be is asked of the coordinator's own check_ranges(), so that a
-// scenario and a job are refused for the same reasons. The rest are things that only a simulated
-// job has.
-Status check(const JobSpec& job) {
-  if (!is_plain(job.name)) return invalid("name must be letters, digits and _-.");
-  if (!job.user.empty() && !is_plain(job.user)) {
-    return invalid("user must be letters, digits and _-.");
-  }
-  if (job.iteration <= Nanos{0}) return invalid("iteration must be more than 0s");
-  if (job.iterations == 0) return invalid("iterations must be 1 or more");
-  GS_RETURN_IF_ERROR(sched::check_ranges(wire::JobSettings{.priority = job.priority,
-                                                           .weight = job.weight,
-                                                           .memory_limit = job.limit,
-                                                           .deadline = job.deadline,
-                                                           .share_limit = job.share_limit}));
-  if (std::max(job.peak, job.limit) > kMostBytes) {
-    return invalid(
-        fmt::format("{} is more than any device has", to_string(std::max(job.peak, job.limit))));
-  }
-  if (!(job.utilisation > 0 && job.utilisation <= 1)) {
-    return invalid("utilisation must be above 0, and 1 at most");
-  }
-  if (job.gpus < 1 || job.gpus > kMostDevices) {
-    return invalid(fmt::format("gpus must be 1 to {}", kMostDevices));
-  }
-  if (job.peak < job.live) return invalid("peak must be live or more");
-  const double seconds = seconds_alone(job);
-  if (seconds > to_seconds(kNever)) {
-    return invalid(
-        fmt::format("it takes {:.3g} s, allowed are {:.0e} s", seconds, to_seconds(kNever)));
-  }
-  return {};
-}
-
-// A gang has no two ranks on one device, so one that is larger than the machine could never run.
-//
-// The sums are of the slowest case: all jobs one after the other on one device, each slowed by all
-// lanes. The limits are below half of what 64 bits can count, so no sum overflows, nor does that of
-// one iteration more.
-Status check_sums(const Scenario& scenario) {
-  double last = 0;
-  double alone = 0;
-  double bytes = 0;
-  for (const JobSpec& job : scenario.jobs) {
-    if (job.gpus > scenario.num_devices) {
-      return invalid(fmt::format("job '{}' needs {} devices, and there {} {}", job.name, job.gpus,
-                                 scenario.num_devices == 1 ? "is" : "are", scenario.num_devices));
-    }
-    last = std::max(last, to_seconds(job.arrival));
-    alone += static_cast<double>(job.iterations) * to_seconds(job.iteration + job.gap);
-    bytes += static_cast<double>(job.peak.value()) * job.gpus;
-  }
-  const bool is_pack = sched::sharing_of(scenario.options.policy).in_one_line;
-  const std::uint32_t num_lanes =
-      std::max(scenario.options.num_lanes, is_pack ? scenario.options.pack_lanes : 1);
-  const double interference = scenario.models.interference * static_cast<double>(num_lanes - 1);
-  const double slowest = scenario.speeds.empty() ? 1 : std::ranges::min(scenario.speeds);
-  const double slowdown = (1 + interference) / std::min(slowest, 1.0);
-  constexpr double kMostSeconds = 4e9;
-  if (last + alone * slowdown > kMostSeconds) {
-    return invalid(fmt::format("all jobs together take {:.3g} s, allowed are {:.0e} s",
-                               last + alone * slowdown, kMostSeconds));
-  }
-  constexpr double kMostSum = 4e18;
-  if (bytes > kMostSum) return invalid("all jobs together have more memory than can be counted");
-  return {};
 }
 
 Result<Scenario> parse_device(const std::string& fields) {

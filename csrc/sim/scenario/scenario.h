@@ -14,12 +14,20 @@
 #include "csrc/base/units.h"
 #include "csrc/sched/coordinator.h"
 #include "csrc/sim/scenario/models.h"
+#include "csrc/sim/scenario/speeds.h"
 #include "csrc/wire/priority.h"
 
 namespace gpushare::sim {
 
-// A policy of the simulator's own beside the coordinator's: jobs do not share.
+// Policies of the simulator's own beside the coordinator's: jobs do not share.
 inline constexpr const char* kExclusive = "exclusive";
+// And the same with rounds: which jobs have devices, and of which kind, is chosen anew each time
+// (dispatch/max_min.h).
+inline constexpr const char* kMaxMin = "maxmin";
+
+inline constexpr std::uint64_t kMostDevices = 1'000'000;
+// Later than any simulation ends.
+inline constexpr Nanos kLatestTime = seconds(1'000'000'000);
 
 struct JobSpec {
   std::string name;
@@ -41,6 +49,7 @@ struct JobSpec {
   std::string model;         // by which its user's jobs are remembered; "": they are not
   bool says_length = true;   // as register(iterations=...) does
   std::optional<Nanos> due;  // when it should be done, after its arrival; only reported
+  SpeedsOfKinds speeds;      // on devices of these kinds; on others as fast as they are
 };
 
 // From the begin of the first iteration to the end of the last, if the job never waits.
@@ -63,11 +72,11 @@ struct Scenario {
   sched::CoordinatorOptions options;
   Models models;
   std::size_t num_devices = 1;
-  // Of each device, beside the one on which the jobs' times were measured. Empty: all are as fast.
-  std::vector<double> speeds;
+  std::vector<KindSpeed> speeds;  // of each device. Empty: all have the speed 1, and no kind.
   Rebinding rebinding = Rebinding::kNever;
-  // One queue over all devices, and one job a device at a time (run/central_queue.h).
+  // One job a device at a time, from one queue over all devices (dispatch/central_queue.h).
   bool is_exclusive = false;
+  bool has_rounds = false;  // and that in rounds: kMaxMin
   Looks looks = Looks::kNews;
   bool each_iteration = false;    // an event for each boundary, as a check of the arithmetic
   std::optional<Nanos> until;     // stop then; else when all jobs have ended
@@ -78,6 +87,9 @@ struct Scenario {
 
 // pre: there is such a device.
 double speed_of(const Scenario& scenario, std::size_t device);
+KindSpeed sort_of(const Scenario& scenario, std::size_t device);
+// Of this job there.
+double speed_of(const Scenario& scenario, std::size_t device, const JobSpec& job);
 // A number for each user whom jobs or the scenario name; 0 is who has no name.
 std::map<std::string, std::uint32_t> uids_of(const Scenario& scenario);
 // The settings of users as coordinators have them, by number.

@@ -99,6 +99,11 @@ bool read_says_length(const std::string& text, Row& row) {
   row.job.says_length = text == "1";
   return text == "0" || text == "1";
 }
+bool read_speeds(const std::string& text, Row& row) {
+  auto speeds = parse_job_speeds(text);
+  if (speeds.has_value()) row.job.speeds = std::move(*speeds);
+  return speeds.has_value();
+}
 bool read_name(const std::string& text, Row& row) {
   row.job.name = text;
   return true;
@@ -150,6 +155,8 @@ constexpr std::array kColumns{
     Column{"model", Unit::kNone, "a name", read_model},
     Column{"says_length", Unit::kNone, "0 or 1", read_says_length},
     Column{"due", Unit::kTime, kTimeForm, read_due},
+    Column{"speeds", Unit::kNone, "kinds of devices with speeds of 0.01 to 100, as v100:1/k80:0.2",
+           read_speeds},
 };
 
 // A column of this trace.

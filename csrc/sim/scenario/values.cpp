@@ -3,11 +3,15 @@
 // is 31 years.
 #include "csrc/sim/scenario/values.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <string>
 #include <utility>
+
+#include "csrc/wire/limits.h"
 
 namespace gpushare::sim {
 namespace {
@@ -60,6 +64,13 @@ std::optional<std::uint64_t> parse_count(const std::string& text) {
     return std::nullopt;
   }
   return static_cast<std::uint64_t>(*number);
+}
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.size() <= wire::kMaxNameBytes &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+         });
 }
 
 Status invalid(std::string reason) { return {StatusCode::kInvalidArgument, std::move(reason)}; }

@@ -17,6 +17,8 @@ std::optional<Bytes> parse_size(const std::string& text);
 std::optional<double> parse_number(const std::string& text);
 // A whole number from 0 to 1e15.
 std::optional<std::uint64_t> parse_count(const std::string& text);
+// Letters, digits and _-. alone: the report does not escape names.
+bool is_plain_name(const std::string& name);
 
 // The error of a text that has something else.
 Status invalid(std::string reason);

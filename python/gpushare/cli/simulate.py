@@ -48,7 +48,9 @@ def simulate(
     devices: Annotated[int, typer.Option(min=1, help="How many devices.")] = 1,
     speeds: Annotated[
         str | None,
-        typer.Option(help="Of each device, as 1,1,0.5: beside the one that the times are of."),
+        typer.Option(
+            help="Of each device, as 1,1,0.5 or v100:1,k80:0.4: beside that of the trace's times."
+        ),
     ] = None,
     capacity: Annotated[str, typer.Option(help="The memory of each device for jobs.")] = "16GiB",
     num_lanes: Annotated[

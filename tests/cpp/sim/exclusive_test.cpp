@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "csrc/sim/bound.h"
-#include "csrc/sim/run/central_queue.h"
+#include "csrc/sim/dispatch/central_queue.h"
 #include "csrc/sim/run/simulation.h"
 #include "csrc/sim/scenario/scenario.h"
 

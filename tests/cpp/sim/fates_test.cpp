@@ -89,15 +89,20 @@ TEST(Speeds, NoScheduleIsBetterThanTheBound) {
   EXPECT_TRUE(rc::check("the average is not below the bound", [] {
     std::string speeds;
     const int num_devices = *rc::gen::inRange(1, 4);
-    for (int i = 0; i < num_devices; ++i)
-      speeds += fmt::format("{}{}", i == 0 ? "" : ",", *rc::gen::inRange(1, 40) / 10.0);
+    for (int i = 0; i < num_devices; ++i) {
+      speeds += fmt::format("{}{}:{}", i == 0 ? "" : ",", *rc::gen::elementOf(std::string("ab")),
+                            *rc::gen::inRange(1, 40) / 10.0);
+    }
     std::string jobs;
     for (int i = *rc::gen::inRange(1, 10); i > 0; --i)
-      jobs += fmt::format("job at={}ms iteration={}ms gap={}ms iterations={}\n",
+      jobs += fmt::format("job at={}ms iteration={}ms gap={}ms iterations={} speeds=a:{}\n",
                           *rc::gen::inRange(0, 5000), *rc::gen::inRange(1, 200),
-                          *rc::gen::inRange(0, 50), *rc::gen::inRange(1, 100));
+                          *rc::gen::inRange(0, 50), *rc::gen::inRange(1, 100),
+                          *rc::gen::inRange(1, 40) / 10.0);
+    std::vector<std::string> policies = policy_names();
+    policies.insert(policies.end(), {kExclusive, kMaxMin});
     const auto done = run_fates(
-        fmt::format("policy={} speeds={} num_lanes=1", *rc::gen::elementOf(policy_names()), speeds),
+        fmt::format("policy={} speeds={} num_lanes=1", *rc::gen::elementOf(policies), speeds),
         jobs);
     double sum = 0;
     std::vector<const JobSpec*> specs;
@@ -276,6 +281,7 @@ TEST(FatesProperty, EveryJobEndsWhateverHappens) {
 
 TEST(Fates, BadFieldsAreRefused) {
   EXPECT_THAT(refusal("devices=2 speeds=1"), HasSubstr("2 devices and 1 speeds"));
+  EXPECT_THAT(refusal("speeds=a:1,:2"), HasSubstr("':2', without a kind's name"));
   EXPECT_THAT(refusal("speeds=1,fast"), HasSubstr("'fast', allowed are 0.01 to 100"));
   EXPECT_THAT(refusal("speeds="), HasSubstr("'', allowed"));
   EXPECT_THAT(refusal("speeds=1,"), HasSubstr("'', allowed"));

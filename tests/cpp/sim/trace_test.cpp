@@ -97,6 +97,8 @@ TEST(Trace, SaysWhatIsWrongAndWhere) {
        "line 4: column 'submit_s': 'x' is not a number of s"},
       {"submit,iterations,iteration_s\n5,1,1\n", "column 'submit': '5' is not a time such as"},
       {"submit_s,iterations,iteration_s\n0,1.5,1\n", "column 'iterations': '1.5' is not a count"},
+      {"submit_s,duration_s,speeds\n0,1,0.5\n", "'0.5' is not kinds of devices with speeds"},
+      {"submit_s,duration_s,speeds\n0,1,a:1/a:2\n", "'a:1/a:2' is not kinds of devices"},
       {"submit_s,iterations,iteration_s\n0,1,0\n", "line 2: iteration must be more than 0s"},
       {"submit_s,iterations,iteration_s\n0,,1\n", "line 2: neither iterations nor a duration"},
       {"submit_s,iterations,iteration_s\n0,0,1\n", "line 2: iterations must be 1 or more"},

@@ -8,39 +8,30 @@
 // Pure bookkeeping. A job takes the fastest devices that are idle, and of those the first.
 #pragma once
 
-#include <cstddef>
 #include <deque>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
-#include <vector>
+
+#include "csrc/sim/dispatch/dispatcher.h"
 
 namespace gpushare::sim {
 
-class CentralQueue {
+class CentralQueue final : public Dispatcher {
  public:
-  struct Start {
-    std::size_t job = 0;
-    std::vector<std::size_t> devices;
-  };
-
   // All devices are idle. `speeds`: of each device.
   explicit CentralQueue(std::vector<double> speeds) : speeds_(std::move(speeds)) {
     for (std::size_t device = 0; device < speeds_.size(); ++device)
       note_idle(device);
   }
 
-  // A job that has failed comes again, and then after all that wait. pre: no more devices than
-  // there are, and one at least.
-  void push(std::size_t job, std::size_t num_devices) {
+  // A job that has failed comes again, and then after all that wait.
+  void push(std::size_t job, std::size_t num_devices) override {
     waiting_[num_devices].push_back({num_pushed_++, job});
   }
-  // The device has no job any more.
-  void note_idle(std::size_t device) { idle_.emplace(-speeds_[device], device); }
+  void note_idle(std::size_t device) override { idle_.emplace(-speeds_[device], device); }
 
-  // The next job to start, and its devices: both leave the queue. Nothing: none can start now.
-  std::optional<Start> start() {
+  std::optional<Start> start() override {
     auto first = waiting_.end();
     for (auto size = waiting_.begin(); size != waiting_.end() && size->first <= idle_.size();
          ++size) {

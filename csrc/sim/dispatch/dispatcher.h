@@ -1,0 +1,33 @@
+// Who gets which devices where jobs do not share them: one job a device at a time, and one queue
+// over all devices.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace gpushare::sim {
+
+class Dispatcher {
+ public:
+  struct Start {
+    std::size_t job = 0;
+    std::vector<std::size_t> devices;
+  };
+
+  virtual ~Dispatcher() = default;
+  Dispatcher(const Dispatcher&) = delete;
+  Dispatcher& operator=(const Dispatcher&) = delete;
+
+  // The job waits for devices. pre: no more than there are, and one at least.
+  virtual void push(std::size_t job, std::size_t num_devices) = 0;
+  // The device has no job any more.
+  virtual void note_idle(std::size_t device) = 0;
+  // The next job to start, and its devices: both leave the queue. Nothing: none can start now.
+  virtual std::optional<Start> start() = 0;
+
+ protected:
+  Dispatcher() = default;
+};
+
+}  // namespace gpushare::sim

@@ -1,0 +1,62 @@
+// Devices are given in rounds: every `min_quantum` it is chosen anew which jobs have which kind of
+// device (max_min.h). A job that is to have none, or another kind, leaves at its next boundary,
+// with its memory, and waits. Between two rounds a device that becomes idle goes to a job that
+// waits.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "csrc/sim/dispatch/dispatcher.h"
+#include "csrc/sim/dispatch/max_min.h"
+#include "csrc/sim/run/event_queue.h"
+#include "csrc/sim/run/sim_job.h"
+#include "csrc/sim/scenario/scenario.h"
+
+namespace gpushare::sim {
+
+class Rounds final : public Dispatcher {
+ public:
+  // All devices are idle. `scenario`, `events` and `jobs` (each rank is one) must outlive it.
+  Rounds(const Scenario& scenario, EventQueue& events, std::vector<SimJob>& jobs);
+
+  void push(std::size_t job, std::size_t num_devices) override;
+  void note_idle(std::size_t device) override;
+  std::optional<Start> start() override;
+
+  // The next round begins: EventKind::kRound.
+  void on_time();
+  // How often a job was told to leave its devices.
+  [[nodiscard]] std::uint64_t num_moves() const { return num_moves_; }
+
+ private:
+  struct Placed {
+    std::size_t kind = 0;
+    std::size_t num_left = 0;  // ranks that are still there
+    bool is_leaving = false;
+  };
+
+  [[nodiscard]] std::span<SimJob> ranks_of(std::size_t job);
+  [[nodiscard]] std::vector<MaxMin::Wish> count_progress();
+  void send_away(std::size_t job);
+
+  const Scenario& scenario_;
+  EventQueue& events_;
+  std::vector<SimJob>& jobs_;
+  std::vector<std::size_t> kinds_;           // of each device
+  std::vector<std::set<std::size_t>> idle_;  // devices, of each kind
+  MaxMin max_min_;
+  std::set<std::size_t> waiting_;  // jobs, by first rank, as all below
+  std::map<std::size_t, Placed> placed_;
+  std::map<std::size_t, std::size_t> on_;     // the job of each device that has one
+  std::map<std::size_t, std::size_t> meant_;  // the kind that a job waits for in this round
+  bool has_news_ = false;                     // since start() had nothing to say
+  bool is_timed_ = false;
+  std::uint64_t num_moves_ = 0;
+};
+
+}  // namespace gpushare::sim
