@@ -3,7 +3,9 @@
 // only "kb" and so on are powers of 1000.
 #include "csrc/base/units.h"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
@@ -13,16 +15,24 @@
 
 namespace gpushare {
 
+// One digit after the point, as `{:.1f}` gives it: where two are as near, the even one. Without
+// floating point, since a coordinator says sizes with every lease.
 std::string to_string(Bytes size) {
-  constexpr std::array kNames{"KiB", "MiB", "GiB", "TiB"};
-  if (std::llabs(size.value()) < 1024) return fmt::format("{} B", size.value());
-  double amount = static_cast<double>(size.value()) / 1024.0;
-  std::size_t unit = 0;
-  while (std::abs(amount) >= 1024.0 && unit + 1 < kNames.size()) {
-    amount /= 1024.0;
-    ++unit;
-  }
-  return fmt::format("{:.1f} {}", amount, kNames.at(unit));
+  constexpr std::array kNames{"B", "KiB", "MiB", "GiB", "TiB"};
+  const bool is_negative = size < Bytes{0};
+  const auto value = static_cast<std::uint64_t>(size.value());
+  const std::uint64_t bytes = is_negative ? 0 - value : value;
+  const auto bits = static_cast<std::size_t>(std::bit_width(bytes));
+  const std::size_t unit = bits == 0 ? 0 : std::min((bits - 1) / 10, kNames.size() - 1);
+  const std::uint64_t one = std::uint64_t{1} << (10 * unit);
+  std::uint64_t tenths = bytes % one * 10 / one;
+  const std::uint64_t rest = bytes % one * 10 % one;
+  if (rest * 2 > one || (rest * 2 == one && tenths % 2 == 1)) ++tenths;
+  std::string text(is_negative ? "-" : "");
+  text += fmt::format_int(bytes / one + tenths / 10).c_str();
+  if (unit > 0) text += {'.', static_cast<char>('0' + tenths % 10)};
+  text += ' ';
+  return text += kNames.at(unit);
 }
 
 std::string to_string(Nanos time) {

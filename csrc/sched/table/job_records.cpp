@@ -4,7 +4,7 @@
 // that within the step, so it stays noted until the next step begins.
 #include "csrc/sched/table/job_records.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "csrc/base/check.h"
 #include "csrc/sched/job/lookup.h"
@@ -27,40 +27,47 @@ void set_member(JobRecords::Ids& ids, JobId job, bool was, bool is) {
 // from that step, so its records need not be looked at again.
 void JobRecords::begin_step() {
   static_cast<void>(kept());
+  for (Entry* const entry : touched_)
+    entry->is_touched = false;
   touched_.clear();
 }
 
-const Job* JobRecords::find(JobId job) const { return find_in(jobs_, job); }
+const Job* JobRecords::find(JobId job) const {
+  const Entry* const entry = find_in(entries_, job);
+  return entry == nullptr ? nullptr : entry->job;
+}
 
-// Whoever gets a record to change it may change anything that the indexes follow from. Most steps
-// have few jobs in hand, and ask for them again and again, so a list without repetitions is short.
-// A step that goes through all jobs has each once.
+// Whoever gets a record to change it may change anything that the indexes follow from.
 Job* JobRecords::find(JobId job) {
-  constexpr std::size_t kFew = 64;
-  Job* const found = find_in(jobs_, job);
-  if (found == nullptr) return found;
-  const auto last = touched_.size() <= kFew ? touched_.begin() : touched_.end() - 1;
-  if (std::find(last, touched_.end(), job) == touched_.end()) touched_.push_back(job);
-  return found;
+  Entry* const entry = find_in(entries_, job);
+  return entry == nullptr ? nullptr : &touch(*entry);
+}
+
+Job& JobRecords::touch(Entry& entry) {
+  if (!std::exchange(entry.is_touched, true)) touched_.push_back(&entry);
+  return *entry.job;
 }
 
 Job& JobRecords::make(JobId job) {
-  touched_.push_back(job);
-  return jobs_[job];
+  Entry& entry = entries_[job];
+  entry.id = job;
+  entry.job = &jobs_[job];
+  return touch(entry);
 }
 
 void JobRecords::erase(JobId job) {
-  count(job, Part{});
-  parts_.erase(job);
+  const auto found = entries_.find(job);
+  if (found == entries_.end()) return;
+  count(job, found->second.counted, Part{});
+  std::erase(touched_, &found->second);
+  entries_.erase(found);
   jobs_.erase(job);
 }
 
 // Counted anew at each call, because a record that was noted may have changed since the last one.
 const JobRecords::Kept& JobRecords::kept() const {
-  for (const JobId id : touched_) {
-    const Job* const job = find(id);
-    if (job != nullptr) count(id, part_of(*job));
-  }
+  for (Entry* const entry : touched_)
+    count(entry->id, entry->counted, part_of(*entry->job));
   return kept_;
 }
 
@@ -79,8 +86,9 @@ JobRecords::Part JobRecords::part_of(const Job& job) {
           .pid = job.who.pid};
 }
 
-void JobRecords::count(JobId job, const Part& part) const {
-  Part& before = parts_[job];
+void JobRecords::count(JobId job, Part& counted, const Part& part) const {
+  if (part == counted) return;
+  const Part before = std::exchange(counted, part);
   set_member(kept_.giving, job, before.is_giving, part.is_giving);
   set_member(kept_.asked_again, job, before.is_asked_again, part.is_asked_again);
   set_member(kept_.spared, job, before.is_spared, part.is_spared);
@@ -90,11 +98,9 @@ void JobRecords::count(JobId job, const Part& part) const {
   set_member(kept_.limited, job, before.is_limited, part.is_limited);
   set_member(kept_.unheard, job, before.is_unheard, part.is_unheard);
   kept_.in_host_tier += part.in_host_tier - before.in_host_tier;
-  if (part.pid != before.pid) {
-    kept_.by_pid.erase(before.pid);
-    if (part.pid != 0) kept_.by_pid.emplace(part.pid, job);
-  }
-  before = part;
+  if (part.pid == before.pid) return;
+  kept_.by_pid.erase(before.pid);
+  if (part.pid != 0) kept_.by_pid.emplace(part.pid, job);
 }
 
 // Counts all jobs from nothing, as the indexes avoid to do, and compares.
@@ -102,7 +108,8 @@ void JobRecords::check_invariants() const {
   JobRecords anew;
   for (const auto& [id, job] : jobs_) {
     GS_CHECK(job.id == id, "job {} is under {}", job.id.value, id.value);
-    anew.count(id, part_of(job));
+    Part none;
+    anew.count(id, none, part_of(job));
   }
   const Kept& now = kept();
   GS_CHECK(now == anew.kept_, "of {} jobs {} {} {} {} are kept, {} {} {} {} counted", jobs_.size(),

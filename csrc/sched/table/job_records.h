@@ -5,13 +5,15 @@
 // kept, and counted anew for those jobs alone that may have changed.
 //
 // A job may have changed if somebody had it to change it in this step, which begin_step() begins;
-// references end with the step. std::map throughout: no order of iteration comes from a hash.
+// references end with the step. A job is found by a hash, but no order of iteration comes from one.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "csrc/base/host_bytes.h"
@@ -38,6 +40,10 @@ class JobRecords {
 
     bool operator==(const Kept&) const = default;
   };
+
+  JobRecords() = default;
+  JobRecords(JobRecords&&) = default;  // no copy: entries have pointers to jobs
+  JobRecords& operator=(JobRecords&&) = default;
 
   void begin_step();
   [[nodiscard]] const Job* find(JobId job) const;
@@ -71,14 +77,26 @@ class JobRecords {
     bool is_unheard = false;
     HostBytes in_host_tier{};
     std::int32_t pid = 0;  // 0: none
+
+    bool operator==(const Part&) const = default;
+  };
+  struct Entry {
+    JobId id;
+    Job* job = nullptr;
+    Part counted;             // as it is in kept_
+    bool is_touched = false;  // in this step
+  };
+  struct Hash {
+    std::size_t operator()(JobId job) const { return std::hash<std::uint64_t>{}(job.value); }
   };
   static Part part_of(const Job& job);
-  void count(JobId job, const Part& part) const;
+  void count(JobId job, Part& counted, const Part& part) const;
+  Job& touch(Entry& entry);
 
   std::map<JobId, Job> jobs_;
-  std::vector<JobId> touched_;  // in this step; repeated only where there are many
+  std::unordered_map<JobId, Entry, Hash> entries_;
+  std::vector<Entry*> touched_;
   mutable Kept kept_;
-  mutable std::map<JobId, Part> parts_;  // of the jobs, as they are in kept_
 };
 
 }  // namespace gpushare::sched

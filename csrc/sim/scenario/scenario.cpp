@@ -1,10 +1,6 @@
 // Reads a scenario. Each line is taken alone, and an error has the line's number. Whether jobs can
 // be simulated is checked apart (checks.cpp), and the coordinator's options are checked by the
 // coordinator itself (Simulation::create).
-//
-// One decision is made here: how often the simulated daemon looks at pages (settle_looks). A look
-// costs an event. So under most policies it looks where a page has news, and besides that every
-// min_quantum.
 #include "csrc/sim/scenario/scenario.h"
 
 #include <algorithm>
@@ -128,26 +124,6 @@ Status read_fates(Fields& fields, Scenario& scenario) {
   return {};
 }
 
-// Whether a holder's page matters to this policy only when it has news (Looks::kNews), and
-// otherwise only for whether others have overtaken the holder in the policy's order. Under fifo
-// nobody ever overtakes.
-bool needs_only_news(const std::string& policy) {
-  constexpr std::array kPolicies{"fifo", "rr", "fair", "srtf", "pack", "srtf+pack"};
-  return std::find(kPolicies.begin(), kPolicies.end(), policy) != kPolicies.end();
-}
-
-// With a gap_poll in the scenario the daemon looks that often. Without one it looks for news, and
-// the coordinator's own interval is only for overtaking: min_quantum, or never under fifo.
-void settle_looks(Fields& fields, Scenario& scenario) {
-  sched::CoordinatorOptions& options = scenario.options;
-  if (fields.take("gap_poll", options.gap_poll) || !needs_only_news(options.policy)) {
-    scenario.looks = Looks::kGapPoll;
-  } else {
-    options.gap_poll =
-        options.policy == "fifo" ? kLatestTime : std::max(options.gap_poll, options.min_quantum);
-  }
-}
-
 // A device that has one job at a time has nothing to order, whatever its coordinator's policy.
 void read_policy(Fields& fields, Scenario& scenario) {
   fields.take("policy", scenario.options.policy);
@@ -162,7 +138,8 @@ Status read_device(Fields& fields, Scenario& scenario) {
   read_policy(fields, scenario);
   read_options(fields, scenario.options);
   const Status models = read_models(fields, scenario.models);
-  settle_looks(fields, scenario);
+  Nanos gap_poll;
+  if (fields.take("gap_poll", gap_poll)) scenario.gap_poll = gap_poll;
   const Status speeds = read_speeds(fields, scenario);
   const Status fates = read_fates(fields, scenario);
   std::uint64_t num_devices =
@@ -253,7 +230,33 @@ Status read_line(const std::string& line, Scenario& scenario) {
   return invalid(fmt::format("'{}' is neither device, user nor job", fields.word()));
 }
 
+// Whether a holder's page matters only when it has news (Looks::kNews), and otherwise only for
+// whether others have overtaken the holder in the policy's order. Where iterations have deadlines,
+// or gaps of guaranteed jobs are lent, it matters more often.
+bool needs_only_news(const Scenario& scenario) {
+  const std::string& policy = scenario.options.policy;
+  const bool is_priority = policy == "priority";
+  if (!is_priority && policy != "deadline" && policy != "deadline+pack") return true;
+  return std::ranges::none_of(scenario.jobs, [&](const JobSpec& job) {
+    return job.deadline > Nanos{} || (is_priority && job.priority == wire::Priority::kGuaranteed);
+  });
+}
+
 }  // namespace
+
+// With a gap_poll in the scenario the daemon looks that often. Without one it looks for news, and
+// the coordinator's own interval is only for overtaking: min_quantum, or never under fifo.
+void settle_looks(Scenario& scenario) {
+  sched::CoordinatorOptions& options = scenario.options;
+  scenario.looks = Looks::kGapPoll;
+  if (scenario.gap_poll.has_value()) {
+    options.gap_poll = *scenario.gap_poll;
+  } else if (needs_only_news(scenario)) {
+    scenario.looks = Looks::kNews;
+    options.gap_poll =
+        options.policy == "fifo" ? kLatestTime : std::max(options.gap_poll, options.min_quantum);
+  }
+}
 
 KindSpeed sort_of(const Scenario& scenario, std::size_t device) {
   return scenario.speeds.empty() ? KindSpeed{} : scenario.speeds.at(device);
@@ -313,6 +316,7 @@ Result<Scenario> parse_scenario(std::string_view text) {
     }
   }
   if (scenario.jobs.empty()) return fail(invalid("a scenario without jobs"));
+  settle_looks(scenario);
   return scenario;
 }
 

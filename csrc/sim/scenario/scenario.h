@@ -76,8 +76,9 @@ struct Scenario {
   Rebinding rebinding = Rebinding::kNever;
   // One job a device at a time, from one queue over all devices (dispatch/central_queue.h).
   bool is_exclusive = false;
-  bool has_rounds = false;  // and that in rounds: kMaxMin
-  Looks looks = Looks::kNews;
+  bool has_rounds = false;        // and that in rounds: kMaxMin
+  std::optional<Nanos> gap_poll;  // as it was given
+  Looks looks = Looks::kNews;     // follows from all else (settle_looks)
   bool each_iteration = false;    // an event for each boundary, as a check of the arithmetic
   std::optional<Nanos> until;     // stop then; else when all jobs have ended
   std::uint64_t most_events = 0;  // a simulation with more does not end; 0: no limit
@@ -99,6 +100,10 @@ sched::Users users_of(const Scenario& scenario);
 Result<Scenario> parse_scenario(std::string_view text);
 // The fields of a `device` line alone. errors: kInvalidArgument.
 Result<Scenario> parse_device(const std::string& fields);
+
+// How often the simulated daemon looks at pages. A look costs an event, so it looks where a page
+// has news if that is enough for the policy and the jobs, and besides that every min_quantum.
+void settle_looks(Scenario& scenario);
 
 // Whether each value of the job is allowed. errors: kInvalidArgument.
 Status check(const JobSpec& job);

@@ -8,6 +8,7 @@
 #include <string>
 #include <type_traits>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace gpushare {
@@ -52,6 +53,22 @@ TEST(Bytes, AreWrittenInTheLargestUnitThatFits) {
   EXPECT_EQ(to_string(gib(1) + mib(512)), "1.5 GiB");
   EXPECT_EQ(to_string(gib(4096)), "4.0 TiB");
   EXPECT_EQ(to_string(Bytes{} - mib(2)), "-2.0 MiB");
+}
+
+TEST(Bytes, AreRoundedAsFormatDoes) {
+  EXPECT_TRUE(rc::check([] {
+    const int unit = *rc::gen::inRange(1, 5);
+    const std::int64_t one = std::int64_t{1} << (10 * unit);
+    // Quarters, which are as near to one tenth as to another, and anything.
+    const std::int64_t size = *rc::gen::oneOf(
+        rc::gen::map(rc::gen::inRange<std::int64_t>(4, 4096), [&](auto n) { return n * one / 4; }),
+        rc::gen::inRange<std::int64_t>(one, one << 10));
+    const double amount = static_cast<double>(size) / static_cast<double>(one);
+    const std::string text = to_string(Bytes{size});
+    RC_ASSERT(text.substr(0, text.find(' ')) == fmt::format("{:.1f}", amount));
+  }));
+  EXPECT_EQ(to_string(Bytes{std::numeric_limits<std::int64_t>::max()}), "8388608.0 TiB");
+  EXPECT_EQ(to_string(Bytes{std::numeric_limits<std::int64_t>::min()}), "-8388608.0 TiB");
 }
 
 TEST(Bytes, AreReadWithBinaryAndDecimalUnits) {

@@ -48,5 +48,21 @@ TEST(Scenario, WhatAllJobsTogetherTakeMustBeCountable) {
   EXPECT_THAT(error_of(text), HasSubstr("more memory than can be counted"));
 }
 
+// A month of jobs that say no deadline is not to cost an event for each 10 ms.
+TEST(ParseScenario, LooksEveryTenMillisecondsWhereMillisecondsCount) {
+  const auto looks = [](const std::string& device, const std::string& job) {
+    return parse_scenario("device capacity=1GiB " + device +
+                          "\njob iteration=100ms iterations=10 live=1MiB " + job + "\n")
+        ->looks;
+  };
+  EXPECT_EQ(looks("policy=deadline", ""), Looks::kNews);
+  EXPECT_EQ(looks("policy=deadline", "deadline=50ms"), Looks::kGapPoll);
+  EXPECT_EQ(looks("policy=deadline+pack", "deadline=50ms"), Looks::kGapPoll);
+  EXPECT_EQ(looks("policy=priority", "priority=opportunistic"), Looks::kNews);
+  EXPECT_EQ(looks("policy=priority", "priority=guaranteed"), Looks::kGapPoll);
+  EXPECT_EQ(looks("policy=fair", "priority=guaranteed deadline=50ms"), Looks::kNews);
+  EXPECT_EQ(looks("policy=fair gap_poll=10ms", ""), Looks::kGapPoll);
+}
+
 }  // namespace
 }  // namespace gpushare::sim::testing
