@@ -35,6 +35,7 @@ from gpushare.cli._targets.coordinators import (
     find_whole,
     named_device,
 )
+from gpushare.cli._targets.option import DeviceOption
 from gpushare.cli.exit_code import ExitCode
 from gpushare.cli.units import format_bytes
 from gpushare.errors import ConfigError, CoordinatorUnreachable, GpushareError
@@ -135,7 +136,7 @@ def stop(
     force: Annotated[
         bool, typer.Option("--force", help="Stop also while jobs are connected; they go on.")
     ] = False,
-    device: Annotated[str, typer.Option(help="Only this device's: cpu, cpu:1 or cuda:UUID.")] = "",
+    device: DeviceOption = "",
 ) -> None:
     """Stop the coordinator of each device; exit 4 if one has jobs and is not forced."""
     refusals = []
@@ -160,7 +161,7 @@ def log(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on to print what is added.")
     ] = False,
-    device: Annotated[str, typer.Option(help="Only this device's: cpu, cpu:1 or cuda:UUID.")] = "",
+    device: DeviceOption = "",
 ) -> None:
     """Print the log of the coordinator that was last started in the background."""
     sockets = find_sockets(config.load(), device)

@@ -11,6 +11,7 @@ from gpushare._settings import config
 from gpushare.cli._exporter.asking import Coordinators
 from gpushare.cli._exporter.server import serve
 from gpushare.cli._targets.coordinators import find_sockets
+from gpushare.cli._targets.option import DeviceOption
 from gpushare.extras import check_installed
 
 
@@ -26,7 +27,7 @@ def exporter(
     address: Annotated[
         str, typer.Option(help="The address to listen on, of this machine.")
     ] = "127.0.0.1",
-    device: Annotated[str, typer.Option(help="Only this device: cpu, cpu:1 or cuda:UUID.")] = "",
+    device: DeviceOption = "",
     dashboard: Annotated[
         bool, typer.Option("--dashboard", help="Print a board for Grafana instead.")
     ] = False,

@@ -12,6 +12,7 @@ from gpushare._settings.settings import POLICIES
 from gpushare.cli._options.settings import check_policy
 from gpushare.cli._targets.completion import complete_policies
 from gpushare.cli._targets.coordinators import ask_each, find_sockets, find_whole
+from gpushare.cli._targets.option import DeviceOption
 from gpushare.errors import CoordinatorUnreachable
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def policy(
             autocompletion=complete_policies,
         ),
     ] = "",
-    device: Annotated[str, typer.Option(help="Only this device's: cpu, cpu:1 or cuda:UUID.")] = "",
+    device: DeviceOption = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Show the policy of each device's coordinator and which there are, or change it."""

@@ -18,6 +18,7 @@ from gpushare.cli._targets.coordinators import (
     merge_reports,
     without_doubles,
 )
+from gpushare.cli._targets.option import DeviceOption
 from gpushare.cli.exit_code import ExitCode
 from gpushare.errors import CoordinatorUnreachable
 
@@ -39,7 +40,7 @@ def show_jobs(  # noqa: PLR0917 - a parameter is an option; typer calls it by na
     sort: Annotated[
         str, typer.Option(help='A column; with a "-" before it the largest first.')
     ] = "",
-    device: Annotated[str, typer.Option(help="Only this device: cpu, cpu:1 or cuda:UUID.")] = "",
+    device: DeviceOption = "",
 ) -> None:
     """Print a line for each job, with the columns that are asked for. Exit 3: no coordinator."""
     if columns == "help":

@@ -8,6 +8,7 @@ import typer
 
 from gpushare.cli._status.options import LEAST_WATCH_SECONDS, StatusOptions
 from gpushare.cli._status.show import show_status
+from gpushare.cli._targets.option import DeviceOption
 
 
 def add_to(app: typer.Typer) -> None:
@@ -29,7 +30,7 @@ def status(
         float | None,
         typer.Option(help="Repeat every so many seconds; q ends it.", min=LEAST_WATCH_SECONDS),
     ] = None,
-    device: Annotated[str, typer.Option(help="Only this device: cpu, cpu:1 or cuda:UUID.")] = "",
+    device: DeviceOption = "",
 ) -> None:
     """Show each device, the jobs that share it, and what each waits for. Exit 3: no coordinator."""
     show_status(

@@ -12,6 +12,7 @@ import typer
 from gpushare._settings import config
 from gpushare.cli._exporter.asking import Coordinators
 from gpushare.cli._targets.coordinators import find_sockets
+from gpushare.cli._targets.option import DeviceOption
 from gpushare.cli.dashboard.server import serve
 from gpushare.extras import check_installed
 
@@ -25,7 +26,7 @@ def dashboard(
     port: Annotated[
         int, typer.Option(help="The port to listen on; 0 for any.", min=0, max=65535)
     ] = 9826,
-    device: Annotated[str, typer.Option(help="Only this device: cpu, cpu:1 or cuda:UUID.")] = "",
+    device: DeviceOption = "",
 ) -> None:
     """Serve a web page of devices and jobs, for a browser on this machine, until Ctrl-C."""
     check_installed("the dashboard", "dashboard", "starlette", "uvicorn")

@@ -11,6 +11,7 @@ import typer
 
 from gpushare.cli._screen.line import plain as plain_lines
 from gpushare.cli._status.screen import unmanaged_lines
+from gpushare.cli._targets.option import DeviceOption
 from gpushare.cli.exit_code import ExitCode
 from gpushare.cli.top.glyphs import glyphs_for
 from gpushare.cli.top.line import plain
@@ -29,7 +30,7 @@ def add_to(app: typer.Typer) -> None:
 def top(
     once: Annotated[bool, typer.Option("--once", help="Print one screen, and end.")] = False,
     readonly: Annotated[bool, typer.Option("--readonly", help="No key changes a job.")] = False,
-    device: Annotated[str, typer.Option(help="Only this device: cpu, cpu:1 or cuda:UUID.")] = "",
+    device: DeviceOption = "",
 ) -> None:
     """Show devices and jobs on the whole terminal, once a second; change one's own jobs by keys."""
     watch = Watch(device)

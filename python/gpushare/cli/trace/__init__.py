@@ -11,6 +11,7 @@ import typer
 
 from gpushare._settings import config
 from gpushare.cli._targets.coordinators import ask_each, find_sockets
+from gpushare.cli._targets.option import DeviceOption
 from gpushare.cli.trace import merge as merging
 from gpushare.cli.trace.record import Recording
 from gpushare.printable import printable
@@ -27,7 +28,7 @@ def add_to(app: typer.Typer) -> None:
 def record(
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
     seconds: Annotated[float, typer.Option(help="How long.", min=0.1, max=3600)] = 10.0,
-    device: Annotated[str, typer.Option(help="Only this device: cpu, cpu:1 or cuda:UUID.")] = "",
+    device: DeviceOption = "",
 ) -> None:
     """Watch the coordinators, then write a file that ui.perfetto.dev opens. Ctrl-C ends earlier."""
     sockets = find_sockets(config.load(), device)
