@@ -30,7 +30,7 @@ struct PlacedJob {
   LaneId in_lane;              // of its line, or of its lease
   LaneId placed_in;            // as planned last
   bool is_holder = false;
-  Bytes held = {};  // resident or spilled now: all that is known of one that still learns
+  Bytes held = {};  // resident or spilled now, of one that still learns: all that is known of it
 };
 
 struct Placement {

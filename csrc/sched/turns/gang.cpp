@@ -48,6 +48,7 @@ bool are_together(const Job& job, const Job& other) {
 
 // A job that said the gang's name and takes no turns is none of those that the others wait for.
 JobSet gang_of(const Device& device, const Job& job) {
+  if (!is_in_gang(job)) return {};
   const JobSet gang = value_or(device.gangs, id_of(job), {});
   return std::binary_search(gang.begin(), gang.end(), job.id) ? gang : JobSet{};
 }

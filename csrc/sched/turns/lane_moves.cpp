@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -39,14 +40,32 @@ Nanos back_by(const Table& table, const Job& job) {
          table.options.max_wait;
 }
 
-bool has_turn(const Table& table, const Job& job) {
-  return job.place.is_waiting() || table.device.lane_held_by(job.id) != nullptr;
-}
+// Who have something of the device now. Collected once a step, since all jobs are looked at.
+struct Holders {
+  explicit Holders(const Table& table) : is_any_suspended(!table.jobs.kept().suspended.empty()) {
+    for (const Lane& lane : table.device.lanes) {
+      if (lane.lease.has_value()) std::ranges::copy(holders_of_lane(lane), std::back_inserter(ids));
+      if (lane.next() != JobId{}) next.push_back(lane.next());
+    }
+  }
+
+  // Whether it waits or has a lease.
+  [[nodiscard]] bool has_turn(const Job& job) const {
+    return job.place.is_waiting() || is_in(ids, job.id);
+  }
+  static bool is_in(const std::vector<JobId>& ids, JobId job) {
+    return std::ranges::find(ids, job) != ids.end();
+  }
+
+  std::vector<JobId> ids;   // with a lease
+  std::vector<JobId> next;  // room is moved for them
+  bool is_any_suspended;
+};
 
 // Whether the job takes turns with others: it waits, or has a lease, or is expected back.
-bool takes_turns(const Table& table, const Job& job, Nanos now) {
-  if (is_suspended(table, job)) return false;
-  return has_turn(table, job) || (!job.settings.is_paused() && now < back_by(table, job));
+bool takes_turns(const Table& table, const Holders& holders, const Job& job, Nanos now) {
+  if (holders.is_any_suspended && is_suspended(table, job)) return false;
+  return holders.has_turn(job) || (!job.settings.is_paused() && now < back_by(table, job));
 }
 
 // The page says what the job needs beside its lane chunks, and the socket says how many chunks
@@ -57,25 +76,33 @@ void settle_sizes(Step& step, const Job& job) {
   if (sizes != job.place.sizes) step.table().at(job.id).place.sizes = sizes;
 }
 
+Bytes resident_or_spilled(const Device& device, const Job& job) {
+  return device.ledger.room(job.id) + job.usage.spilled;
+}
+
 PlacedJobs find_candidates(Step& step) {
   const Table& table = std::as_const(step).table();
   const Device& device = table.device;
+  const Holders holders(table);
   PlacedJobs found{.jobs = {}, .capacity = device.ledger.capacity(), .least = {}};
+  found.jobs.reserve(table.jobs.size());
   for (const auto& [id, job] : table.jobs) {
     if (!job.has_page()) continue;
     settle_sizes(step, job);
-    if (takes_turns(table, job, step.now())) {
+    if (takes_turns(table, holders, job, step.now())) {
       // A job that does not come back is planned for no longer.
-      if (!has_turn(table, job)) step.due(back_by(table, job));
+      if (!holders.has_turn(job)) step.due(back_by(table, job));
       // Room is moved for it there.
-      const bool is_next = device.has_one_line() && device.lane_of(job).next() == id;
-      const bool is_holder = device.lane_held_by(id) != nullptr || job.place.is_inside || is_next;
+      const bool is_next = device.has_one_line() && Holders::is_in(holders.next, id) &&
+                           device.lane_of(job).next() == id;
+      const bool is_holder = Holders::is_in(holders.ids, id) || job.place.is_inside || is_next;
+      const bool is_known = job.place.sizes.has_value();
       found.jobs.push_back({.id = id,
                             .sizes = job.place.sizes,
                             .in_lane = job.place.in_lane,
                             .placed_in = job.place.placed_in,
                             .is_holder = is_holder,
-                            .held = device.ledger.room(id) + job.usage.spilled});
+                            .held = is_known ? Bytes{} : resident_or_spilled(device, job)});
     } else if (job.place.is_suspended()) {
       found.capacity -= device.ledger.room(id) + job.room.lane;
     } else if (job.place.sizes.has_value()) {
@@ -120,10 +147,12 @@ Placement place_in_order(const Table& table, const PlacedJobs& found) {
 Placement stay(const Table& table, const PlacedJobs& found) {
   Placement placement{.lanes = {}, .num_used = table.num_open_lanes(), .needed = found.least};
   const LaneId first = in_order_of_use(table.device).front();
-  for (const PlacedJob& job : found.jobs) {
-    const bool is_closed = is_lane_closed(table, table.device.lanes.at(job.in_lane.value));
-    placement.lanes.push_back(is_closed ? first : job.in_lane);
-  }
+  std::vector<LaneId> lane_for;  // those in each lane
+  for (const Lane& lane : table.device.lanes)
+    lane_for.push_back(is_lane_closed(table, lane) ? first : lane.id);
+  placement.lanes.reserve(found.jobs.size());
+  for (const PlacedJob& job : found.jobs)
+    placement.lanes.push_back(lane_for.at(job.in_lane.value));
   return placement;
 }
 
