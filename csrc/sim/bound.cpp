@@ -22,7 +22,6 @@
 #include <limits>
 #include <map>
 #include <queue>
-#include <set>
 
 #include "csrc/base/check.h"
 #include "csrc/sched/policies/policy.h"
@@ -41,17 +40,8 @@ double work_of(const JobSpec& job, std::uint32_t lanes) {
   return lanes > 1 ? seconds * job.utilisation : seconds;
 }
 
-// One device of each sort of them.
-std::vector<std::size_t> sorts_of_devices(const Scenario& scenario) {
-  std::set<KindSpeed> seen;
-  std::vector<std::size_t> devices;
-  for (std::size_t device = 0; device < scenario.num_devices; ++device) {
-    if (seen.insert(sort_of(scenario, device)).second) devices.push_back(device);
-  }
-  return devices;
-}
-
-// Work that all devices do in a second at most: each that of the job that is fastest there.
+// Work that all devices do in a second at most. A device counts with the speed of the job that it
+// runs fastest.
 double speed_of_all(const Scenario& scenario, std::uint32_t lanes) {
   const double slowdown = 1 + std::min(scenario.models.interference, 1.0) * (lanes - 1);
   double devices = 0;

@@ -49,16 +49,17 @@ namespace gpushare::sim {
 // devices, makespan_seconds (from the first arrival to the last end), serial_seconds (all
 // iterations one after the other), utilisation (share of the devices' time with an open lease),
 // switches, moved_bytes; num_failures and lost_seconds (of iterations that are done again, on all
-// devices of a job), num_moves (of jobs to other devices); num_jobs, num_finished, num_denied,
-// num_late (past when they were due); completion_seconds (from arrival to end), slowdown (that over
-// the time alone) and wait_seconds (for leases) of those that finished, as average, median, p95,
-// p99, worst, or null; bound_seconds (the least average completion that any schedule of those in as
-// many lanes could have, bound.h); num_steps (messages to coordinators, and deadlines),
-// num_decisions (their messages, and leases granted and asked for); jobs: a row each with name,
-// user, device, outcome ("finished" "denied" "running"), arrival_seconds, finish_seconds,
-// alone_seconds (if it never waits), iterations, leases, served_seconds (in leases), busy_seconds
-// (in iterations), waited_seconds, moved_bytes. errors: kInvalidArgument for a line it cannot read;
-// kFailedPrecondition for a scenario that does not end; kCancelled if `keeps_going` said so.
+// devices of a job), num_moves (how often a job left its device for another, or to wait); num_jobs,
+// num_finished, num_denied, num_late (past when they were due); completion_seconds (from arrival to
+// end), slowdown (that over the time alone) and wait_seconds (for leases) of those that finished,
+// as average, median, p95, p99, worst, or null; bound_seconds (the least average completion that
+// any schedule of those in as many lanes could have, bound.h); num_steps (messages to coordinators,
+// and deadlines), num_decisions (their messages, and leases granted and asked for); jobs: a row
+// each with name, user, device, outcome ("finished" "denied" "running"), arrival_seconds,
+// finish_seconds, alone_seconds (if it never waits), iterations, leases, served_seconds (in
+// leases), busy_seconds (in iterations), waited_seconds, moved_bytes. errors: kInvalidArgument for
+// a line it cannot read; kFailedPrecondition for a scenario that does not end; kCancelled if
+// `keeps_going` said so.
 Result<std::string> run_scenario(std::string_view text, const KeepsGoing& keeps_going = {});
 
 // The same with the text of a trace; `device` has the fields of a device line. With detail.leases

@@ -75,14 +75,15 @@ def test_ci_says_at_the_end_how_long_it_took_and_what_was_skipped(
 ) -> None:
     ended = run_ci(FAILING="")
     assert ended.returncode == 0, ended.stderr
-    *_, model, all_stages, skipped, passed = ended.stdout.splitlines()
+    *_, model, ray, all_stages, skipped, passed = ended.stdout.splitlines()
     assert model.split()[:3] == ["fuzzers", "and", "model"]
+    assert ray.split()[0] == "Ray"
     assert all_stages.split()[0] == "all"
     assert skipped == "SKIPPED: the tests on it"
     assert passed.startswith("CI: all stages passed")
 
 
-@pytest.mark.parametrize("failing", ["test", "fuzz", "spin"])
+@pytest.mark.parametrize("failing", ["test", "fuzz", "spin", "test-ray"])
 def test_ci_fails_with_a_stage(
     failing: str, run_ci: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:

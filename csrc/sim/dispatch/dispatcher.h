@@ -19,7 +19,8 @@ class Dispatcher {
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
 
-  // The job waits for devices. pre: no more than there are, and one at least.
+  // The job waits for devices. pre: one at least, and no more than there are (of one kind, where
+  // its devices have to be so).
   virtual void push(std::size_t job, std::size_t num_devices) = 0;
   // The device has no job any more.
   virtual void note_idle(std::size_t device) = 0;

@@ -3,7 +3,11 @@
 // places while that is worth more. The second step is for jobs that hardly gain by a fast kind and
 // have taken it from one that gains much.
 //
-// A job that would stay where it is counts a little more, since a move costs time.
+// Of jobs that are worth the same, larger gangs go first: a gang needs its devices at once, and
+// would wait for ever beside single jobs that come one by one. A job that would stay where it is
+// counts a little more, since a move costs time.
+//
+// Worth is kept as its logarithm (score), so that no lead is too large for a number.
 #include "csrc/sim/dispatch/max_min.h"
 
 #include <algorithm>
@@ -23,66 +27,96 @@ namespace {
 // comes nearer the optimum in the end, and takes longer.
 constexpr double kUrgency = 0.25;
 constexpr double kStays = 1.05;
-// Of a job that is so far ahead that its weight could not be told from 0.
-constexpr double kLeastWeight = 1e-100;
+// By so many rounds a job may be ahead of others when jobs come or go.
+constexpr double kMostLead = 8;
 
 }  // namespace
 
 MaxMin::MaxMin(std::vector<std::size_t> num_of_kinds) : num_of_kinds_(std::move(num_of_kinds)) {}
 
-double MaxMin::least_progress() const {
-  double least = std::numeric_limits<double>::infinity();
-  for (const auto& [id, job] : jobs_)
-    least = std::min(least, job.progress());
-  return least;
+// On the kind that gives it most.
+double MaxMin::best_score(const Job& job) {
+  return std::ranges::max(job.gains) - kUrgency * job.progress;
 }
 
-// An equal part of all devices is the same for all jobs but for their speeds, so its size does not
-// matter here.
+std::optional<double> MaxMin::most_behind() const {
+  std::optional<double> most;
+  for (const auto& [id, job] : jobs_)
+    most = std::max(most.value_or(best_score(job)), best_score(job));
+  return most;
+}
+
+void MaxMin::cut_leads() {
+  const double least = most_behind().value_or(0) - kUrgency * kMostLead;
+  for (auto& [id, job] : jobs_) {
+    const double score = best_score(job);
+    if (score < least) job.progress -= (least - score) / kUrgency;
+  }
+}
+
 void MaxMin::add(std::size_t job,
-                 std::vector<double> speeds,
+                 const std::vector<double>& speeds,
                  std::size_t num_devices,
                  double weight) {
-  if (jobs_.contains(job)) return;
   double sum = 0;
   for (std::size_t kind = 0; kind < speeds.size(); ++kind)
     sum += speeds[kind] * static_cast<double>(num_of_kinds_[kind]);
   const auto all = std::accumulate(num_of_kinds_.begin(), num_of_kinds_.end(), std::size_t{0});
-  const double usual = sum / static_cast<double>(all) * weight;
-  for (double& speed : speeds)
-    speed /= usual;
-  const double begun_at = jobs_.empty() ? 0 : least_progress();
-  jobs_.emplace(job, Job{.rates = std::move(speeds),
-                         .num_devices = num_devices,
-                         .begun_at = begun_at,
-                         .usual = usual});
+  const auto size = static_cast<double>(num_devices);
+  Job added{.gains = {},
+            .num_devices = num_devices,
+            .usual = sum / static_cast<double>(all) / size * weight};
+  for (const double speed : speeds)
+    added.gains.push_back(std::log(speed / added.usual / size));
+  cut_leads();
+  const double level = most_behind().value_or(0);
+  added.progress = (std::ranges::max(added.gains) - level) / kUrgency;
+  jobs_.emplace(job, std::move(added));
 }
 
-void MaxMin::set_done(std::size_t job, double work) { jobs_.at(job).done = work; }
-
-// Of one device in a round.
-double MaxMin::worth(const Job& job, std::size_t kind, double least) const {
-  const double behind = std::max(std::exp(-kUrgency * (job.progress() - least)), kLeastWeight);
-  return behind * job.rates[kind] / static_cast<double>(job.num_devices);
+void MaxMin::remove(std::size_t job) {
+  jobs_.erase(job);
+  cut_leads();
 }
 
-std::map<std::size_t, std::size_t> MaxMin::next(const std::vector<Wish>& wishes) const {
+void MaxMin::set_done(std::size_t job, double work) {
+  Job& known = jobs_.at(job);
+  known.progress += std::max(work - known.done, 0.0) / known.usual;
+  known.done = work;
+}
+
+// Of one device in a round, beside a job whose score is `top`.
+double MaxMin::worth(std::size_t job, std::size_t kind, double top) const {
+  const Job& known = jobs_.at(job);
+  return std::exp(known.gains[kind] - kUrgency * known.progress - top);
+}
+
+MaxMin::Given MaxMin::next(const std::vector<Wish>& wishes) const {
   struct Pair {
-    double worth;
-    std::size_t job, kind, num_devices;
+    double score;
+    std::size_t num_devices, job, kind;
   };
-  const double least = least_progress();
   std::vector<Pair> pairs;
-  for (const Wish& wish : wishes) {
-    const Job& job = jobs_.at(wish.job);
-    for (std::size_t kind = 0; kind < num_of_kinds_.size(); ++kind) {
-      const double stays = wish.kind == kind ? kStays : 1;
-      pairs.push_back({stays * worth(job, kind, least), wish.job, kind, job.num_devices});
-    }
-  }
-  std::ranges::stable_sort(pairs, [](const Pair& a, const Pair& b) { return a.worth > b.worth; });
   std::vector<std::size_t> left = num_of_kinds_;
   Given given;
+  Kinds movable;
+  for (const Wish& wish : wishes) {
+    const Job& job = jobs_.at(wish.job);
+    if (wish.is_fixed) {
+      given.emplace(wish.job, *wish.kind);
+      left[*wish.kind] -= job.num_devices;
+      continue;
+    }
+    movable.emplace(wish.job, wish.kind);
+    for (std::size_t kind = 0; kind < num_of_kinds_.size(); ++kind) {
+      const double stays = wish.kind == kind ? std::log(kStays) : 0;
+      const double score = job.gains[kind] - kUrgency * job.progress + stays;
+      pairs.push_back({score, job.num_devices, wish.job, kind});
+    }
+  }
+  std::ranges::stable_sort(pairs, [](const Pair& a, const Pair& b) {
+    return std::pair(a.score, a.num_devices) > std::pair(b.score, b.num_devices);
+  });
   for (const Pair& pair : pairs) {
     if (left[pair.kind] < pair.num_devices || given.contains(pair.job)) continue;
     given.emplace(pair.job, pair.kind);
@@ -90,7 +124,7 @@ std::map<std::size_t, std::size_t> MaxMin::next(const std::vector<Wish>& wishes)
   }
   for (std::size_t one = 0; one < num_of_kinds_.size(); ++one) {
     for (std::size_t other = one + 1; other < num_of_kinds_.size(); ++other) {
-      while (exchange(given, one, other, least)) {
+      while (exchange(given, movable, one, other)) {
       }
     }
   }
@@ -100,18 +134,25 @@ std::map<std::size_t, std::size_t> MaxMin::next(const std::vector<Wish>& wishes)
 // Of each size the job that gains most, or loses least, by going to the other kind changes places
 // with its like there. false: no such pair gains. The gain of each exchange is above a least one,
 // so there is an end.
-bool MaxMin::exchange(Given& given, std::size_t one, std::size_t other, double least) const {
+bool MaxMin::exchange(Given& given,
+                      const Kinds& movable,
+                      std::size_t one,
+                      std::size_t other) const {
   struct Best {
     double gain = -std::numeric_limits<double>::infinity();
     std::size_t job = 0;
   };
   std::map<std::size_t, std::pair<Best, Best>> by_size;  // who is on `one`, on `other`
+  const double top = most_behind().value_or(0);
   for (const auto& [id, kind] : given) {
-    if (kind != one && kind != other) continue;
-    const Job& job = jobs_.at(id);
-    auto& [from_one, from_other] = by_size[job.num_devices];
+    const auto now = movable.find(id);
+    if ((kind != one && kind != other) || now == movable.end()) continue;
+    const auto counted = [&](std::size_t there) {
+      return worth(id, there, top) * (now->second == there ? kStays : 1);
+    };
+    auto& [from_one, from_other] = by_size[jobs_.at(id).num_devices];
     Best& best = kind == one ? from_one : from_other;
-    const double gain = worth(job, kind == one ? other : one, least) - worth(job, kind, least);
+    const double gain = counted(kind == one ? other : one) - counted(kind);
     if (gain > best.gain) best = {gain, id};
   }
   constexpr double kLeastGain = 1e-9;
@@ -126,16 +167,15 @@ bool MaxMin::exchange(Given& given, std::size_t one, std::size_t other, double l
 
 std::optional<std::pair<std::size_t, std::size_t>> MaxMin::first(
     const std::vector<std::size_t>& jobs, const std::vector<std::size_t>& num_idle) const {
-  const double least = least_progress();
   std::optional<std::pair<std::size_t, std::size_t>> best;
-  double most = 0;
+  std::pair<double, std::size_t> most;
   for (const std::size_t id : jobs) {
     const Job& job = jobs_.at(id);
     for (std::size_t kind = 0; kind < num_idle.size(); ++kind) {
       if (num_idle[kind] < job.num_devices) continue;
-      const double value = worth(job, kind, least);
-      if (value <= most) continue;
-      most = value;
+      const std::pair score{job.gains[kind] - kUrgency * job.progress, job.num_devices};
+      if (best.has_value() && score <= most) continue;
+      most = score;
       best.emplace(id, kind);
     }
   }

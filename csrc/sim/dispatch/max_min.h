@@ -4,13 +4,18 @@
 // moves jobs freely.
 //
 // A job's progress is the work that it has done over the work that it would do in a round on an
-// equal part of all devices, times its weight. Each round is the best for all progress together, if
-// a job's counts with exp(-progress): so who is behind counts most, and the average of the rounds
-// comes near the largest least progress that any division of the devices has.
+// equal part of all devices, times its weight. An equal part is one device's for a job of one, and
+// 1/g of g devices' for a gang of g. Each round is the best for all progress together, if a job's
+// counts with exp(-k progress): so who is behind counts most, and the average of the rounds comes
+// near the largest least progress that any division of the devices has.
+//
+// Only what jobs are ahead of each other matters. A job that comes begins where it is worth as much
+// as the one that is furthest behind. When jobs come or go nobody stays ahead by more than a few
+// rounds, since what was right for the jobs before does not count any more.
 //
 // source: max-min over throughputs is the policy of Gavel (Narayanan et al., OSDI 2020), which
-// solves a linear program; rounds with weights that fall exponentially are a solution of the same
-// program (Freund and Schapire, "Adaptive game playing using multiplicative weights", 1999).
+// solves a linear program; rounds with weights that fall exponentially come near a solution of such
+// a program (Freund and Schapire, "Adaptive game playing using multiplicative weights", 1999).
 //
 // Pure bookkeeping.
 #pragma once
@@ -18,6 +23,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace gpushare::sim {
@@ -26,23 +32,28 @@ class MaxMin {
  public:
   struct Wish {
     std::size_t job = 0;
-    std::optional<std::size_t> kind;  // that it has now
+    std::optional<std::size_t> kind;  // of the devices that it has
+    bool is_fixed = false;            // it cannot leave them. pre: it has some.
   };
+  using Given = std::map<std::size_t, std::size_t>;  // the kind, of jobs
 
   // How many devices there are of each kind.
   explicit MaxMin(std::vector<std::size_t> num_of_kinds);
 
-  // `speeds`: on each kind. Its progress begins at the least of those that are there, so that who
-  // comes late is not ahead of everybody for as long as the others have run. No-op for a job that
-  // is there. pre: it needs one device at least, and some kind has as many.
-  void add(std::size_t job, std::vector<double> speeds, std::size_t num_devices, double weight);
-  void remove(std::size_t job) { jobs_.erase(job); }
-  // Work that it has done since it was added, in rounds at speed 1.
+  [[nodiscard]] bool contains(std::size_t job) const { return jobs_.contains(job); }
+  // `speeds`: on each kind. pre: it is not there; it needs one device at least, and some kind has
+  // as many; weight > 0.
+  void add(std::size_t job,
+           const std::vector<double>& speeds,
+           std::size_t num_devices,
+           double weight);
+  void remove(std::size_t job);
+  // Work that it has done, in rounds at speed 1. Less than before, as after a failure, changes
+  // nothing. pre: it was added.
   void set_done(std::size_t job, double work);
 
-  // The kind of each job that has devices in the next round. What is left idle suits nobody, or is
-  // too little for those that wait. pre: each job was added.
-  [[nodiscard]] std::map<std::size_t, std::size_t> next(const std::vector<Wish>& wishes) const;
+  // The kind of each job that has devices in the next round. pre: each job was added.
+  [[nodiscard]] Given next(const std::vector<Wish>& wishes) const;
   // Of these jobs the one that is to have some of the idle devices first, and their kind. Nothing:
   // no kind has as many as one of them needs.
   [[nodiscard]] std::optional<std::pair<std::size_t, std::size_t>> first(
@@ -50,19 +61,19 @@ class MaxMin {
 
  private:
   struct Job {
-    std::vector<double> rates;  // progress in a round, on each kind
+    std::vector<double> gains;  // log of the progress that each device gives in a round, by kind
     std::size_t num_devices = 1;
-    double begun_at = 0;  // progress of the others when it came
-    double done = 0;      // rounds at speed 1
-    double usual = 1;     // work in a round on an equal part of all devices, times the weight
-
-    [[nodiscard]] double progress() const { return begun_at + done / usual; }
+    double usual = 1;  // work in a round on an equal part of all devices, times the weight
+    double done = 0;
+    double progress = 0;
   };
-  using Given = std::map<std::size_t, std::size_t>;
+  using Kinds = std::map<std::size_t, std::optional<std::size_t>>;  // that jobs have now
 
-  [[nodiscard]] double least_progress() const;
-  [[nodiscard]] double worth(const Job& job, std::size_t kind, double least) const;
-  bool exchange(Given& given, std::size_t one, std::size_t other, double least) const;
+  [[nodiscard]] static double best_score(const Job& job);
+  [[nodiscard]] std::optional<double> most_behind() const;
+  [[nodiscard]] double worth(std::size_t job, std::size_t kind, double top) const;
+  void cut_leads();
+  bool exchange(Given& given, const Kinds& movable, std::size_t one, std::size_t other) const;
 
   std::vector<std::size_t> num_of_kinds_;
   std::map<std::size_t, Job> jobs_;

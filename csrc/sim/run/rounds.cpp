@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -51,11 +52,14 @@ std::span<SimJob> Rounds::ranks_of(std::size_t job) {
 }
 
 void Rounds::push(std::size_t job, std::size_t num_devices) {
-  const JobSpec& spec = jobs_[job].spec();
-  std::vector<double> speeds(idle_.size());
-  for (std::size_t device = 0; device < kinds_.size(); ++device)
-    speeds[kinds_[device]] = speed_of(scenario_, device, spec);
-  max_min_.add(job, std::move(speeds), num_devices, spec.weight);
+  if (!max_min_.contains(job)) {
+    const JobSpec& spec = jobs_[job].spec();
+    std::vector<double> speeds(idle_.size());
+    for (std::size_t device = 0; device < kinds_.size(); ++device)
+      speeds[kinds_[device]] = speed_of(scenario_, device, spec);
+    max_min_.add(job, speeds, num_devices, spec.weight);
+  }
+  on_their_way_.erase(job);
   waiting_.insert(job);
   has_news_ = true;
   if (std::exchange(is_timed_, true)) return;
@@ -63,7 +67,7 @@ void Rounds::push(std::size_t job, std::size_t num_devices) {
 }
 
 // Of a gang the last rank to leave says when all memory is out. One that has failed comes again by
-// itself.
+// itself, and is planned for only then.
 void Rounds::note_idle(std::size_t device) {
   const std::size_t job = on_.at(device);
   on_.erase(device);
@@ -73,11 +77,15 @@ void Rounds::note_idle(std::size_t device) {
   if (--placed.num_left > 0) return;
   placed_.erase(job);
   if (jobs_[job].has_ended()) max_min_.remove(job);
-  if (!jobs_[job].out_at()) return;
+  if (!jobs_[job].out_at()) {
+    meant_.erase(job);
+    return;
+  }
   Nanos out = events_.now() + Nanos{1};
   for (const SimJob& rank : ranks_of(job))
     out = std::max(out, rank.out_at().value_or(out));
   events_.set(EventKind::kWake, job, out);
+  on_their_way_.insert(job);
 }
 
 // A job waits for the devices that are meant for it. Others take what is idle and meant for nobody.
@@ -113,51 +121,71 @@ std::optional<Dispatcher::Start> Rounds::start() {
   return start;
 }
 
-// All jobs that could have devices: those that have some, and those that wait.
+// One whose memory is too large for the host tier stays where it is. So does a gang of which some
+// ranks wait: those that have a lease could not go on to their next boundary without them.
+bool Rounds::may_be_sent_away(std::size_t job) const {
+  const SimJob& first = jobs_[job];
+  const Bytes ram = scenario_.options.host_budget.ram;
+  if (first.spec().live > ram) return false;
+  if (first.may_leave(Rebinding::kAny, ram)) return true;
+  if (first.gang() == nullptr) return !first.is_waiting();
+  return std::ranges::all_of(first.gang()->ranks(),
+                             [](const SimJob& rank) { return rank.has_lease(); });
+}
+
+// All jobs that could have devices: those that have some, those that wait, and those whose memory
+// is on its way to the host. A job that was told to leave is planned for as one that waits.
 std::vector<MaxMin::Wish> Rounds::count_progress() {
   std::vector<MaxMin::Wish> wishes;
   const double round = to_seconds(scenario_.options.min_quantum);
-  const auto add = [&](std::size_t job, std::optional<std::size_t> kind) {
-    SimJob& first = jobs_[job];
-    if (kind) first.settle();
+  const auto add = [&](MaxMin::Wish wish) {
+    const SimJob& first = jobs_[wish.job];
     const double work =
         to_seconds(first.spec().iteration) * static_cast<double>(first.iterations());
-    max_min_.set_done(job, work / round);
-    wishes.push_back({.job = job, .kind = kind});
+    max_min_.set_done(wish.job, work / round);
+    wishes.push_back(wish);
   };
-  for (const auto& [job, placed] : placed_)
-    add(job, placed.kind);
-  for (const std::size_t job : waiting_)
-    add(job, std::nullopt);
+  for (const auto& [job, placed] : placed_) {
+    jobs_[job].settle();
+    if (placed.is_leaving) {
+      add({.job = job, .kind = {}});
+    } else {
+      add({.job = job, .kind = placed.kind, .is_fixed = !may_be_sent_away(job)});
+    }
+  }
+  for (const auto* const others : {&waiting_, &on_their_way_}) {
+    for (const std::size_t job : *others)
+      add({.job = job, .kind = {}});
+  }
   return wishes;
 }
 
 // Where all jobs have devices and all devices are alike, nothing can be better.
 void Rounds::on_time() {
-  is_timed_ = !placed_.empty() || !waiting_.empty();
+  meant_.clear();
+  is_timed_ = !placed_.empty() || !waiting_.empty() || !on_their_way_.empty();
   if (!is_timed_) return;  // push() begins anew
   events_.set(EventKind::kRound, 0, events_.now() + scenario_.options.min_quantum);
-  meant_.clear();
   has_news_ = true;
-  if (waiting_.empty() && idle_.size() == 1) return;
-  const std::map<std::size_t, std::size_t> given = max_min_.next(count_progress());
+  if (waiting_.empty() && on_their_way_.empty() && idle_.size() == 1) return;
+  const MaxMin::Given given = max_min_.next(count_progress());
   for (const auto& [job, kind] : given) {
     const auto placed = placed_.find(job);
-    if (placed == placed_.end() || placed->second.kind != kind) meant_[job] = kind;
+    const bool stays =
+        placed != placed_.end() && !placed->second.is_leaving && placed->second.kind == kind;
+    if (!stays) meant_[job] = kind;
   }
-  for (const auto& [job, placed] : std::map(placed_)) {
+  std::vector<std::size_t> to_leave;
+  for (const auto& [job, placed] : placed_) {
     const auto next = given.find(job);
-    if (next == given.end() || next->second != placed.kind) send_away(job);
+    const bool stays = next != given.end() && next->second == placed.kind;
+    if (!stays && !placed.is_leaving) to_leave.push_back(job);
   }
-}
-
-// One whose memory is too large for the host tier stays where it is.
-void Rounds::send_away(std::size_t job) {
-  Placed& placed = placed_.at(job);
-  if (placed.is_leaving || jobs_[job].spec().live > scenario_.options.host_budget.ram) return;
-  placed.is_leaving = true;
-  ++num_moves_;
-  jobs_[job].ask_to_leave();
+  for (const std::size_t job : to_leave) {
+    placed_.at(job).is_leaving = true;
+    ++num_moves_;
+    jobs_[job].ask_to_leave();
+  }
 }
 
 }  // namespace gpushare::sim

@@ -1,10 +1,13 @@
-// Devices are given in rounds: every `min_quantum` it is chosen anew which jobs have which kind of
-// device (max_min.h). A job that is to have none, or another kind, leaves at its next boundary,
-// with its memory, and waits. Between two rounds a device that becomes idle goes to a job that
-// waits.
+// Devices are given in rounds: every `min_quantum`, as long as there are jobs, it is chosen anew
+// which of them have which kind of device (max_min.h). A job that is to have none, or another kind,
+// leaves before its next iteration, with its memory, and waits. Between two rounds a device that
+// becomes idle goes to a job that waits.
+//
+// Devices with one name and one speed are of one kind.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -42,7 +45,7 @@ class Rounds final : public Dispatcher {
 
   [[nodiscard]] std::span<SimJob> ranks_of(std::size_t job);
   [[nodiscard]] std::vector<MaxMin::Wish> count_progress();
-  void send_away(std::size_t job);
+  [[nodiscard]] bool may_be_sent_away(std::size_t job) const;
 
   const Scenario& scenario_;
   EventQueue& events_;
@@ -50,9 +53,11 @@ class Rounds final : public Dispatcher {
   std::vector<std::size_t> kinds_;           // of each device
   std::vector<std::set<std::size_t>> idle_;  // devices, of each kind
   MaxMin max_min_;
-  std::set<std::size_t> waiting_;  // jobs, by first rank, as all below
+  std::map<std::size_t, std::size_t> on_;  // the job of each device that has one
+  // Jobs by their first rank:
+  std::set<std::size_t> waiting_;
+  std::set<std::size_t> on_their_way_;  // their memory is being copied out
   std::map<std::size_t, Placed> placed_;
-  std::map<std::size_t, std::size_t> on_;     // the job of each device that has one
   std::map<std::size_t, std::size_t> meant_;  // the kind that a job waits for in this round
   bool has_news_ = false;                     // since start() had nothing to say
   bool is_timed_ = false;

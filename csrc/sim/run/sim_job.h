@@ -102,10 +102,11 @@ class SimJob {
   // iterations and that memory. pre: may_leave().
   Nanos leave();
 
-  // It leaves its device at its next boundary, or now if it waits, and its gang with it. No-op if
-  // it is on none.
+  // It leaves its device before its next iteration, or now if it waits, and its gang with it. No-op
+  // if it is on none. pre: of a gang all ranks have leases, or may_leave().
   void ask_to_leave();
-  // When the memory of a job that has left so is out. Nothing: it has not, or has arrived again.
+  // After ask_to_leave(): when the memory of one that has left is out. Nothing: it has not, or has
+  // arrived again.
   [[nodiscard]] std::optional<Nanos> out_at() const { return out_at_; }
 
   // The page, as the coordinator looks at it now.

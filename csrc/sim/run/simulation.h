@@ -47,7 +47,7 @@ class Simulation {
   [[nodiscard]] const World& world() const { return world_; }
   [[nodiscard]] Nanos now() const { return events_.now(); }
   [[nodiscard]] std::uint64_t num_switches() const;
-  // Of jobs to other devices after they had arrived.
+  // How often a job has left its device for another, or was told to leave it and wait.
   [[nodiscard]] std::uint64_t num_moves() const {
     return num_moves_ + (rounds_ == nullptr ? 0 : rounds_->num_moves());
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -36,6 +37,20 @@ Status check_size(const Scenario& scenario, std::size_t num_alike, const JobSpec
   return invalid(fmt::format("job '{}' needs {} devices{}, and there {} {}", job.name, job.gpus,
                              scenario.has_rounds ? " of one kind" : "",
                              num_alike == 1 ? "is" : "are", num_alike));
+}
+
+// A job that has a speed for none of the kinds that there are is mistyped, perhaps.
+Status check_kinds(const Scenario& scenario,
+                   const std::vector<std::size_t>& sorts,
+                   const JobSpec& job) {
+  if (job.speeds.empty() || scenario.speeds.empty()) return {};
+  const bool has_one = std::ranges::any_of(sorts, [&](std::size_t device) {
+    return job.speeds.contains(sort_of(scenario, device).kind);
+  });
+  if (has_one) return {};
+  return invalid(
+      fmt::format("job '{}' has a speed on '{}', and no device is of a kind that it names",
+                  job.name, job.speeds.begin()->first));
 }
 
 }  // namespace
@@ -79,26 +94,28 @@ Status check(const JobSpec& job) {
 // one iteration more.
 Status check_sums(const Scenario& scenario) {
   const std::size_t num_alike = scenario.has_rounds ? most_alike(scenario) : scenario.num_devices;
+  if (scenario.has_rounds && scenario.options.min_quantum <= Nanos{0}) {
+    return invalid("maxmin has rounds of min_quantum, so that must be more than 0s");
+  }
+  const std::vector<std::size_t> sorts = sorts_of_devices(scenario);
   double last = 0;
   double alone = 0;
   double bytes = 0;
   for (const JobSpec& job : scenario.jobs) {
     GS_RETURN_IF_ERROR(check_size(scenario, num_alike, job));
+    GS_RETURN_IF_ERROR(check_kinds(scenario, sorts, job));
     last = std::max(last, to_seconds(job.arrival));
-    alone += static_cast<double>(job.iterations) * to_seconds(job.iteration + job.gap);
+    double slowest = 1;
+    for (const std::size_t device : sorts)
+      slowest = std::min(slowest, speed_of(scenario, device, job));
+    alone += static_cast<double>(job.iterations) * to_seconds(job.iteration + job.gap) / slowest;
     bytes += static_cast<double>(job.peak.value()) * job.gpus;
   }
   const bool is_pack = sched::sharing_of(scenario.options.policy).in_one_line;
   const std::uint32_t num_lanes =
       std::max(scenario.options.num_lanes, is_pack ? scenario.options.pack_lanes : 1);
   const double interference = scenario.models.interference * static_cast<double>(num_lanes - 1);
-  double slowest = 1;
-  for (const KindSpeed& device : scenario.speeds)
-    slowest = std::min(slowest, device.speed);
-  for (const JobSpec& job : scenario.jobs)
-    for (const auto& [kind, speed] : job.speeds)
-      slowest = std::min(slowest, speed);
-  const double slowdown = (1 + interference) / slowest;
+  const double slowdown = 1 + interference;
   constexpr double kMostSeconds = 4e9;
   if (last + alone * slowdown > kMostSeconds) {
     return invalid(fmt::format("all jobs together take {:.3g} s, allowed are {:.0e} s",

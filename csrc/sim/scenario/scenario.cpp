@@ -8,19 +8,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
 
 #include <fmt/format.h>
 
-#include "csrc/sched/job/ranges.h"
 #include "csrc/sched/policies/policy.h"
 #include "csrc/sim/scenario/fields.h"
 #include "csrc/sim/scenario/speeds.h"
 #include "csrc/sim/scenario/values.h"
 #include "csrc/wire/job_settings.h"
-#include "csrc/wire/limits.h"
 
 namespace gpushare::sim {
 namespace {
@@ -260,6 +259,15 @@ void settle_looks(Scenario& scenario) {
 
 KindSpeed sort_of(const Scenario& scenario, std::size_t device) {
   return scenario.speeds.empty() ? KindSpeed{} : scenario.speeds.at(device);
+}
+
+std::vector<std::size_t> sorts_of_devices(const Scenario& scenario) {
+  std::set<KindSpeed> seen;
+  std::vector<std::size_t> devices;
+  for (std::size_t device = 0; device < scenario.num_devices; ++device) {
+    if (seen.insert(sort_of(scenario, device)).second) devices.push_back(device);
+  }
+  return devices;
 }
 
 double speed_of(const Scenario& scenario, std::size_t device) {

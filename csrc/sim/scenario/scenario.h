@@ -89,6 +89,8 @@ struct Scenario {
 // pre: there is such a device.
 double speed_of(const Scenario& scenario, std::size_t device);
 KindSpeed sort_of(const Scenario& scenario, std::size_t device);
+// One device of each sort.
+std::vector<std::size_t> sorts_of_devices(const Scenario& scenario);
 // Of this job there.
 double speed_of(const Scenario& scenario, std::size_t device, const JobSpec& job);
 // A number for each user whom jobs or the scenario name; 0 is who has no name.
@@ -101,8 +103,9 @@ Result<Scenario> parse_scenario(std::string_view text);
 // The fields of a `device` line alone. errors: kInvalidArgument.
 Result<Scenario> parse_device(const std::string& fields);
 
-// How often the simulated daemon looks at pages. A look costs an event, so it looks where a page
-// has news if that is enough for the policy and the jobs, and besides that every min_quantum.
+// Sets how often the simulated daemon looks at pages: as `gap_poll` says; without that, where a
+// page has news, if that is enough for the policy and the jobs, since a look costs an event. pre:
+// all else is set. To be called before the scenario is simulated; parse_scenario() has done so.
 void settle_looks(Scenario& scenario);
 
 // Whether each value of the job is allowed. errors: kInvalidArgument.

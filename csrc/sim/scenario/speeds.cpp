@@ -28,7 +28,10 @@ Result<std::vector<KindSpeed>> parse_speeds(const std::string& text, char betwee
       return fail(
           invalid(fmt::format("'{}', allowed are {} to {}", part, kLeastSpeed, 1 / kLeastSpeed)));
     }
-    if (colon == 0) return fail(invalid(fmt::format("'{}', without a kind's name", part)));
+    if (has_kind && !is_plain_name(part.substr(0, colon))) {
+      return fail(
+          invalid(fmt::format("'{}': a kind's name must be letters, digits and _-.", part)));
+    }
     speeds.push_back({has_kind ? part.substr(0, colon) : "", *speed});
   }
   return speeds;

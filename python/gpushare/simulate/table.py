@@ -89,7 +89,7 @@ def _rows(reports: Sequence[dict[str, Any]]) -> list[list[str]]:
         rows.append(["failures", *(str(each["num_failures"]) for each in reports)])
         rows.append(["lost by them", *(format_time(each["lost_seconds"]) for each in reports)])
     if any(each["num_moves"] for each in reports):
-        rows.append(["moves to other devices", *(str(each["num_moves"]) for each in reports)])
+        rows.append(["moved or sent away", *(str(each["num_moves"]) for each in reports)])
     if any(each["num_late"] for each in reports):
         rows.append(["late", *(str(each["num_late"]) for each in reports)])
     return rows

@@ -95,10 +95,46 @@ TEST(MaxMin, WhoComesLateIsNotFirstForAsLongAsOthersHaveRun) {
   max_min.add(0, {1}, 1, 1);
   max_min.set_done(0, 1000);
   max_min.add(1, {1}, 1, 1);
-  const Speeds speeds{{1}, {1}};
-  max_min.set_done(0, 1000);
   max_min.set_done(1, 3);
   EXPECT_TRUE(max_min.next({{0, {}}, {1, {}}}).contains(0));
+}
+
+// Alone on its kind the first job gets on 1.6 times as well as the second.
+TEST(MaxMin, WhoHasRunAheadOnIdleDevicesIsNotLastForAsLong) {
+  MaxMin max_min({1, 1});
+  max_min.add(0, {4, 1}, 1, 1);
+  max_min.add(1, {1, 1}, 1, 1);
+  max_min.set_done(0, 4000);
+  max_min.set_done(1, 1000);
+  max_min.add(2, {1, 1}, 1, 1);
+  max_min.set_done(1, 1010);
+  max_min.set_done(2, 10);
+  EXPECT_TRUE(max_min.next({{0, {}}, {1, {}}, {2, {}}}).contains(0));
+}
+
+TEST(MaxMin, AHeavyJobIsFirstAtOnce) {
+  MaxMin max_min({1});
+  max_min.add(0, {1}, 1, 1);
+  max_min.add(1, {1}, 1, 10);
+  max_min.set_done(0, 1);
+  EXPECT_TRUE(max_min.next({{0, 0}, {1, {}}}).contains(1));
+}
+
+TEST(MaxMin, JobsThatAreAlikeStayWhereTheyAre) {
+  MaxMin max_min({1, 1});
+  max_min.add(0, {1, 0.9}, 1, 1);
+  max_min.add(1, {1, 0.9}, 1, 1);
+  max_min.set_done(0, 0.1);
+  const MaxMin::Given given = max_min.next({{0, 0}, {1, 1}});
+  EXPECT_EQ(given, (MaxMin::Given{{0, 0}, {1, 1}}));
+}
+
+TEST(MaxMin, WhoCannotLeaveKeepsItsDevices) {
+  MaxMin max_min({1, 1});
+  max_min.add(0, {4, 0.1}, 1, 1);
+  max_min.add(1, {1, 1}, 1, 1);
+  const MaxMin::Given given = max_min.next({{.job = 0, .kind = 1, .is_fixed = true}, {1, 0}});
+  EXPECT_EQ(given, (MaxMin::Given{{0, 1}, {1, 0}}));
 }
 
 std::unique_ptr<Simulation> simulate(const Scenario& scenario) {
@@ -110,8 +146,9 @@ std::unique_ptr<Simulation> simulate(const Scenario& scenario) {
 }
 
 Scenario rounds_of(const std::string& device, const std::string& jobs) {
-  auto scenario =
-      parse_scenario("device policy=maxmin min_quantum=10s switch=0s " + device + "\n" + jobs);
+  const bool has_quantum = device.find("min_quantum") != std::string::npos;
+  auto scenario = parse_scenario("device policy=maxmin switch=0s " + device +
+                                 (has_quantum ? "\n" : " min_quantum=10s\n") + jobs);
   EXPECT_TRUE(scenario.has_value()) << scenario.error().to_string();
   return std::move(*scenario);
 }
@@ -197,6 +234,44 @@ TEST(MaxMinRounds, WhatDoesNotFitIntoTheHostTierStays) {
   const auto simulation = simulate(scenario);
   EXPECT_EQ(simulation->jobs()[0].ended_at(), seconds(100));
   EXPECT_EQ(simulation->num_moves(), 0U);
+}
+
+// Single jobs come for as long as the gang waits.
+TEST(MaxMinRounds, AGangDoesNotStarveBesideSingleJobs) {
+  std::string jobs = "job gpus=8 at=1s iteration=1s iterations=10 live=0B\n";
+  for (int at = 0; at < 2000; at += 40)
+    jobs += "job at=" + std::to_string(at) + "s iteration=1s iterations=50 live=0B\n";
+  const Scenario scenario = rounds_of("devices=8", jobs);
+  EXPECT_LT(simulate(scenario)->ranks_of(0).front().ended_at(), seconds(100));
+}
+
+TEST(MaxMinRounds, AJobThatCannotMoveKeepsNoDeviceFromOthers) {
+  const Scenario scenario =
+      rounds_of("speeds=a:1,b:1 host_budget=1MiB capacity=4GiB",
+                "job iteration=1s iterations=30 live=0B\n"
+                "job at=1s iteration=1s iterations=1000 live=1GiB speeds=a:4/b:0.1\n");
+  EXPECT_EQ(simulate(scenario)->jobs()[0].ended_at(), seconds(30));
+}
+
+// A rank waits for its share, and the other one for that rank.
+TEST(MaxMinRounds, AGangOfWhichOneRankWaitsStaysTogether) {
+  const Scenario scenario =
+      rounds_of("devices=2",
+                "user name=u share_limit=0.5\n"
+                "job user=u iteration=10s iterations=1 live=0B\n"
+                "job at=11s user=u gpus=2 iteration=1s iterations=10 live=0B\n"
+                "job at=12s iteration=1s iterations=100 live=0B\n");
+  const auto simulation = simulate(scenario);
+  for (const SimJob& job : simulation->jobs())
+    EXPECT_EQ(job.outcome(), SimJob::Outcome::kFinished);
+}
+
+TEST(MaxMinRounds, WhatCannotBeSimulatedIsRefused) {
+  const std::string job = "job iteration=1s iterations=1 live=0B speeds=v100:2\n";
+  EXPECT_THAT(check_sums(rounds_of("min_quantum=0s", job)).message(),
+              HasSubstr("must be more than 0s"));
+  EXPECT_THAT(check_sums(rounds_of("speeds=V100:2", job)).message(),
+              HasSubstr("'job1' has a speed on 'v100', and no device is of a kind that it names"));
 }
 
 }  // namespace
