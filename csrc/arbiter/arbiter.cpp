@@ -82,6 +82,8 @@ void Arbiter::ask(Nanos now, Ready& ready) {
   if (begins && !does_any_owe) settle(now, ready);
 }
 
+// pre: no host owes an answer to this round. Each order is kept, so that it can be sent again to a
+// rank that was lost and comes back.
 void Arbiter::settle(Nanos now, Ready& ready) {
   is_round_open_ = false;
   host::RowOrders orders = rows_.settle(now);
@@ -104,6 +106,7 @@ void Arbiter::send_order(const Member& member, Ready& ready) {
   ready.messages.emplace_back(*host.peer, std::move(order));
 }
 
+// One host that hangs must not hold up the rows of all others. It may join again when it lives.
 void Arbiter::leave_silent(Nanos now, Ready& ready) {
   for (auto& [key, host] : hosts_) {
     if (!host.peer.has_value() || !host.owes.has_value() || now < host.asked_at + kSilent) continue;

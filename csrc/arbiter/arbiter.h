@@ -70,11 +70,14 @@ class Arbiter {
   using HostKey = std::pair<std::string, std::string>;
   struct Host {
     std::optional<PeerId> peer;  // nothing: it is lost
+    // Of its coordinator. Another one has another number here, and numbers its jobs anew.
     std::uint64_t instance = 0;
+    // The list of its Join. A host with another list has other devices under the same numbers.
     std::string devices;
     std::vector<std::size_t> numbers;   // of its devices, in GangRows
     std::map<JobId, JobId> ranks;       // its coordinator's number of a job -> ours
     std::optional<std::uint64_t> owes;  // the round that it has not answered
+    // When the oldest question went out that it has not answered: kSilent counts from here.
     Nanos asked_at;
     Nanos heard_at;
     Nanos lost_at;  // it, or the coordinator before
@@ -84,6 +87,8 @@ class Arbiter {
   struct Member {
     HostKey host;
     JobId job = {};  // its coordinator's number
+    // In its gang. By this and the gang's name a rank is found again after its coordinator's
+    // restart.
     std::uint32_t number = 0;
     bool is_lost = false;  // its host has said nothing of it since it was lost
     host::RankReport seen = {};
@@ -111,12 +116,14 @@ class Arbiter {
   std::map<JobId, Member> ranks_;
   // By device: which single job is first, and since when.
   std::map<std::size_t, std::pair<JobId, Nanos>> first_singles_;
+  // The last number of a rank. None is used twice, so no rank is taken for one that has gone.
   JobId last_;
   std::size_t num_devices_ = 0;
   std::vector<std::size_t> free_devices_;
   std::vector<std::pair<PeerId, std::string>> to_close_;
   std::vector<JobId> to_tell_;  // ranks that are here again, and had an order
   bool is_due_ = false;         // something has changed since the last decision
+  // The round that is open, or was last. Answers to earlier rounds end no wait.
   std::uint64_t round_ = 0;
   bool is_round_open_ = false;
   Nanos round_at_;                // when it began

@@ -143,6 +143,7 @@ Status Arbiter::note_rank(const HostKey& key, Host& host, const Rank& rank, Nano
   if (std::exchange(member.is_lost, false)) to_tell_.push_back(id);
   member.number = rank.number;
   member.seen = rank.report;
+  // A rank that comes back keeps the time at which it was heard of first, and so its place.
   if (member.since == Nanos{}) member.since = now;
   member.seen.standing = standing_of(rank.contender, member.since);
   member.seen.setback = setback_of(rank.contender);
@@ -188,6 +189,8 @@ void Arbiter::note_looked(const HostKey& key, Host& host, std::uint64_t round) {
   }
 }
 
+// join() or step() may have left the peer before. The caller then closes its connection, and says
+// here that it has ended.
 void Arbiter::leave(PeerId peer, Nanos now) {
   const auto found = peers_.find(peer);
   if (found == peers_.end()) return;
@@ -195,6 +198,8 @@ void Arbiter::leave(PeerId peer, Nanos now) {
   lose(key, hosts_.at(key), now);
 }
 
+// The time is noted, because the host may come back within kGrace. Its single jobs go on by
+// themselves, so no row waits for them until it reports them again.
 void Arbiter::lose(const HostKey& key, Host& host, Nanos now) {
   peers_.erase(*host.peer);
   host.peer.reset();
@@ -212,6 +217,8 @@ void Arbiter::lose(const HostKey& key, Host& host, Nanos now) {
     rows_.note_singles(device, {});
 }
 
+// The next coordinator of the host may have given the number of the job to another rank. That rank
+// stays among the ranks of the host.
 void Arbiter::forget(JobId id) {
   const auto found = ranks_.find(id);
   auto& of_host = hosts_.at(found->second.host).ranks;
@@ -250,6 +257,8 @@ void Arbiter::forget_lost(Nanos now, Ready& ready) {
   }
 }
 
+// Free numbers are used first. Otherwise the tables of the rows would grow with each host that
+// comes and goes.
 std::size_t Arbiter::new_device(const std::string& name) {
   std::size_t device = num_devices_;
   if (free_devices_.empty()) {

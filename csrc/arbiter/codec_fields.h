@@ -45,6 +45,8 @@ void list_fields(V& v, Ref<V, Join> m) {
   v.field("seen_epoch", m.seen_epoch);
 }
 
+// These fields stand among those of the message around them. So no field of Rank or Singles may
+// have one of these names, and the iteration is called the usual one.
 template <typename V>
 void list_contender(V& v, Ref<V, Contender> c) {
   v.field("priority", c.priority);

@@ -46,6 +46,8 @@ Contender contender_of(const sched::Standing& standing, sched::Setback setback) 
           .iteration = standing.iteration};
 }
 
+// What only the machine of a device counts, such as arrivals and virtual time, stays 0 here. Rows
+// put figures of their own in its place (Contest::key()).
 sched::Standing standing_of(const Contender& contender, Nanos since) {
   sched::Standing standing;
   standing.priority = contender.priority;
@@ -58,6 +60,7 @@ sched::Standing standing_of(const Contender& contender, Nanos since) {
   return standing;
 }
 
+// A number that this version does not know counts as the worst one. A limit is then never ignored.
 sched::Setback setback_of(const Contender& contender) {
   return static_cast<sched::Setback>(
       std::min(contender.setback, static_cast<std::uint32_t>(sched::Setback::kBarred)));
@@ -82,6 +85,7 @@ Result<std::map<std::uint32_t, double>> read_weights(const std::string& text) {
     std::uint32_t user = 0;
     double weight = 0;
     const bool is_read = read_number(take_until(pair, ':'), user) && read_number(pair, weight);
+    // The comparisons are written so that they are false for a NaN as well.
     if (!is_read || !(weight > 0 && weight <= kMostWeight) || weights.size() >= kMaxUsers)
       return fail(StatusCode::kProtocol, "weights of single jobs that are none");
     weights[user] = weight;

@@ -28,6 +28,8 @@ Rank standing(Rank rank) {
 
 }  // namespace
 
+// The standing goes as a Contender, which has no times of this host's clock. It is emptied in the
+// report, so that two reports that differ in such times alone are equal.
 void HostSide::report(const host::RankReport& report, std::uint32_t number) {
   Rank& now = ranks_[report.job].now;
   now = {.number = number,

@@ -43,6 +43,7 @@ class HostSide {
  private:
   struct Known {
     Rank now;
+    // As it was sent last on this connection; nothing: the arbiter does not know the rank.
     std::optional<Rank> told;
   };
   struct KnownSingles {
@@ -53,6 +54,7 @@ class HostSide {
   std::map<JobId, Known> ranks_;
   std::map<std::size_t, KnownSingles> singles_;  // by device
   std::vector<JobId> gone_;                      // that the arbiter has heard of
+  // The highest epoch of an order that came. Join names it, so that a new arbiter goes above it.
   std::uint64_t seen_epoch_ = 0;
 };
 

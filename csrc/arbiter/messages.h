@@ -135,12 +135,16 @@ struct Singles {
   bool operator==(const Singles&) const = default;
 };
 
+// Asks how all ranks and single jobs of the host stand. `round` comes back in Looked; 0: no
+// decision waits for the answer.
 struct Look {
   static constexpr const char* kType = "look";
   std::uint64_t round = 0;
   bool operator==(const Look&) const = default;
 };
 
+// All that has changed was said before this. The first one of a connection also means that each
+// rank of the host was reported.
 struct Looked {
   static constexpr const char* kType = "looked";
   std::uint64_t round = 0;

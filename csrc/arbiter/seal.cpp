@@ -15,6 +15,7 @@
 namespace gpushare::arbiter {
 namespace {
 
+// The length of a digest: 32 bytes of SHA-256, two digits each.
 constexpr std::size_t kDigits = 64;
 
 }  // namespace
@@ -33,6 +34,7 @@ std::string Seal::close(std::string_view text) {
   return frame;
 }
 
+// A frame that is shorter than a digest has an empty text, and fails as a wrong digest does.
 Result<std::string> Seal::open(std::string_view frame) {
   const std::string_view text = frame.substr(std::min(frame.size(), kDigits));
   if (!is_equal_in_constant_time(frame.substr(0, kDigits), digest_of(text)))

@@ -77,6 +77,8 @@ void DeviceLoad::remove(const JobLoad& job) {
   --num_known_;
 }
 
+// Only the context of the job's own process counts. A job that fails this test has no room there
+// even if all other jobs are gone.
 bool DeviceLoad::fits_alone(const sched::Sizes& job) const {
   return job.persistent + job.ephemeral + context_ <= capacity_;
 }

@@ -64,7 +64,9 @@ class DeviceLoad {
   double speed_;
   Bytes persistent_;
   Bytes largest_;  // Invariant: of ephemeral_; apart, since each arrival asks each device for it
+  // One entry for each job, 0 for a job of unknown size. So its size is the number of jobs.
   std::multiset<Bytes> ephemeral_;
+  // Sums over the jobs whose work is known: what is left of it, and all of it.
   Nanos left_;
   Nanos whole_;
   std::size_t num_known_ = 0;  // Invariant: at most num_jobs().

@@ -32,6 +32,8 @@ void GangRows::note_overdue(Party& party, double at, Nanos now) {
   if (!overdue_.has_value() || place(own) < place(*overdue_)) overdue_ = own;
 }
 
+// Of `time` only the part counts in which the party was overdue. Below a better class that runs it
+// earns by its class, and would be paid twice here.
 void GangRows::earn_overdue(Nanos time, Nanos now) {
   if (!overdue_.has_value()) return;
   Party& party = *overdue_->party;

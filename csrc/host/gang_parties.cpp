@@ -42,6 +42,8 @@ void GangRows::pass_time(Nanos now) {
     if (is_all_new || std::exchange(singles.has_news, false))
       update(singles.party, party_of(singles, device, now));
   }
+  // This begins the turn of single jobs, of which one has its lease by now. The turn of a gang
+  // begins in open().
   if (overdue_.has_value() && overdue_->party->runs) begin_overdue_turn(*overdue_->party, now);
   end_overdue_turn(now);
   // With time a party of a lower class becomes due.
@@ -106,6 +108,8 @@ void GangRows::count_wanting() {
     if (wants_row(gang)) add_to_wanting(gang, 1);
 }
 
+// `num` is 1 where a gang comes to want a row, and -1 where its row opens. So the counts stay right
+// within one settle().
 void GangRows::add_to_wanting(const Gang& gang, int num) {
   for (const std::size_t device : gang.party.devices)
     wanting_[device] += num;
@@ -113,6 +117,7 @@ void GangRows::add_to_wanting(const Gang& gang, int num) {
 
 // Another gang that wants one of its devices, or a single job in line there.
 bool GangRows::is_wanted_by_others(const Gang& gang) const {
+  // The counts include the gang's own wish, which is no reason to make way.
   const int own = wants_row(gang) ? 1 : 0;
   return std::any_of(gang.party.devices.begin(), gang.party.devices.end(), [&](std::size_t device) {
     return singles_[device].party.wants || wanting_[device] > own;
@@ -126,6 +131,7 @@ bool GangRows::must_end(const Gang& gang, Nanos now) const {
   if (gang.party.setback == sched::Setback::kBarred) return true;
   if (contest_.is_by_service())
     return is_wanted_by_others(gang) && !(gang.is_first && gang.is_length_known());
+  // The gang is compared as it will stand when it has made the steps that it still has.
   const std::uint64_t left = gang.stop_at - std::min(gang.most_steps(), gang.stop_at);
   const Party after = contest_.after_turn(gang.party, gang.time_of(left), parties_, now);
   return std::any_of(parties_.begin(), parties_.end(), [&](const Party* other) {

@@ -94,6 +94,7 @@ void GangRows::report(const RankReport& report, Nanos now) {
   // It comes to a row that was agreed on with a coordinator before, and may know a later end.
   const bool is_first = report.is_known && !rank.is_told;
   if (is_first && gang.state == State::kOpen) gang.stop_at = std::max(gang.stop_at, report.stop_at);
+  // Steps from here on are taken off what it has to run (Rank::seconds_to_run()).
   if (rank.seen.standing.iterations_to_go != report.standing.iterations_to_go)
     rank.steps_then = report.steps;
   const bool is_news = is_new_rank || placing(rank.seen) != placing(report);
@@ -136,6 +137,8 @@ bool GangRows::note_singles(std::size_t device, const sched::Singles& singles) {
   return is_news;
 }
 
+// What was found by the other policy does not hold under this one. Open rows go on until settle()
+// looks at them.
 void GangRows::set_policy(const std::string& name) {
   contest_ = Contest(name, options_.class_floor, options_.users);
   is_line_new_ = true;
@@ -228,6 +231,7 @@ void GangRows::extend(Gang& gang, Nanos now, RowOrders& orders) {
 // Each rank is told in its own count. An order that a rank has already is not sent again, so a
 // settled gang costs no messages.
 void GangRows::tell(const GangName& name, Gang& gang, RowOrders& orders) const {
+  // Nothing is told before all ranks have said what they were told (adopt()).
   if (gang.state == State::kUnknown) return;
   const auto now_told = std::tie(gang.state, gang.stop_at, gang.waits_for);
   if (!std::exchange(gang.has_news, false) && now_told == gang.told) return;

@@ -42,6 +42,7 @@ class Crowd {
  public:
   explicit Crowd(std::size_t num_devices) : devices_(num_devices) {}
 
+  // Gangs of 4 to 7 devices, say, are counted together: bit_width() is 3 for each of them.
   void add(std::size_t device, std::size_t size) { ++devices_[device].at(std::bit_width(size)); }
   // The part of each gang there that is on one device of `size`. Summed over these devices each
   // gang counts once, where of two gangs the devices of one are all devices of the other. Sizes are
@@ -147,6 +148,8 @@ void GangRows::settle_by_service(Nanos now, RowOrders& orders) {
   look_for_overdue(now, orders);
 }
 
+// If one rank does not say how long it runs, the length of the gang is unknown: all ranks run as
+// long as the longest.
 bool GangRows::Gang::is_length_known() const {
   return !has([](const Rank& rank) { return !sched::is_length_known(rank.seen.standing); });
 }

@@ -77,9 +77,12 @@ void GangRows::settle_stuck(const GangName& name, Gang& gang, Nanos now, RowOrde
   const bool is_one_stopped = gang.has([&](const Rank& rank) {
     return rank.seen.wants && (is_closing || rank.steps() >= gang.stop_at);
   });
+  // A rank of which nothing is known may be inside an iteration, so it counts as if it were.
   const bool is_one_inside = gang.has([&](const Rank& rank) {
     return (rank.seen.has_lease && !rank.seen.is_in_gap) || !rank.seen.is_known;
   });
+  // A rank that waits for its lease and still has steps to make is on its way. Nothing is stuck
+  // then.
   const bool may_come = gang.has([&](const Rank& rank) {
     return rank.seen.wants && !is_closing && rank.steps() < gang.stop_at;
   });

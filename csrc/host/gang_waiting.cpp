@@ -81,6 +81,8 @@ bool GangRows::let_singles_first(const Gang& gang, Nanos now, RowOrders& orders)
   for (const std::size_t device : gang.party.devices) {
     Singles& singles = singles_[device];
     if (!singles.party.wants) continue;
+    // A turn that has begun lasts for a slice, even if the policy puts the gang first meanwhile.
+    // Otherwise each look could end it.
     const bool is_first = contest_.goes_before(singles.party, gang.party);
     if (!is_first && now >= singles.turn_until) continue;
     is_any = true;

@@ -21,6 +21,7 @@ double share_on(std::size_t device,
                 const Party& party,
                 const Parties& all,
                 const sched::Users& users) {
+  // By user, the weights of all jobs that want the device. A user's part is divided by them.
   std::map<std::uint32_t, double> sums = party.weights;
   for (const Party* other : all) {
     if (other == &party || !other->wants || !other->is_on(device)) continue;
@@ -91,7 +92,7 @@ Party Contest::after_turn(const Party& party, Nanos turn, const Parties& all, Na
   return after;
 }
 
-// How long `second` may run before `first` would be in front of it; nothing where it never will, or
+// How long `first` may run before `second` would be in front of it; nothing where it never will, or
 // is already.
 std::optional<Nanos> Contest::time_before(const Party& first,
                                           const Party& second,
@@ -146,6 +147,8 @@ void Contest::earn(const Parties& all, Nanos time) const {
     for (const auto& [priority, party] : first)
       earners.insert(party);
   }
+  // No more than two turns are saved up. A class that could not run for an hour would have the
+  // device for minutes otherwise.
   for (Party* party : earners)
     party->earned = std::min(party->earned + scaled(time, class_floor_), party->turn * 2);
 }

@@ -99,6 +99,7 @@ class Contest {
   void earn(const Parties& all, Nanos time) const;
 
   std::unique_ptr<const sched::Policy> policy_;
+  // The part of the time that a class earns while it waits below another; 0: nothing is earned.
   double class_floor_;
   sched::Users users_;
 };

@@ -26,11 +26,14 @@ namespace {
 
 using arbiter::ArbiterMessage;
 
+// The pause before the first new attempt to connect, and the longest one. It doubles in between.
 constexpr Nanos kFirstPause = millis(100);
 constexpr Nanos kLongestPause = seconds(2);
 // The arbiter is given up when it has said nothing for so long.
 constexpr Nanos kSilent = seconds(5);
+// An arbiter that leaves more bytes unread than this is given up.
 constexpr std::size_t kMostUnsent = std::size_t{4} << 20;
+// How soon the bytes are sent again that the socket did not take.
 constexpr Nanos kFlush = millis(5);
 
 // In the order of the numbers by which ranks and single jobs name them.
@@ -195,6 +198,7 @@ Status ArbiterLink::send_changes() {
   return {};
 }
 
+// Steps and times alone are no news: the arbiter asks for them when it decides.
 void ArbiterLink::tell() {
   if (!is_here() || !side_.has_news()) return;
   const Status status = send_changes();

@@ -33,6 +33,7 @@ using arbiter::PeerId;
 
 // How many connections are accepted in a second.
 constexpr double kHostsASecond = 500;
+// At most so many in one turn of the loop, so that hosts that are here need not wait for long.
 constexpr int kHostsATurn = 32;
 // How many peers may be connected that have not joined.
 constexpr std::size_t kMostStrangers = 64;
@@ -41,6 +42,7 @@ constexpr Nanos kTimeToJoin = seconds(5);
 constexpr std::size_t kMostWaiting = std::size_t{4} << 20;
 // How often peers are looked at that owe something: a proof, or room in their buffers.
 constexpr Nanos kLookAfter = millis(20);
+// How long nobody is accepted after an error, or when connections come too fast.
 constexpr Nanos kListenPause = millis(100);
 
 // Higher than that of an arbiter before, as far as the wall clock has not gone back. Hosts say in
@@ -231,6 +233,7 @@ void ArbiterServer::refuse(PeerId id, const Status& why) {
   drop(id, why.message());
 }
 
+// A send that fails has dropped the peer already. So a second call may find nobody.
 void ArbiterServer::drop(PeerId id, const std::string& why) {
   const auto found = peers_.find(id);
   if (found == peers_.end()) return;

@@ -38,6 +38,7 @@ Result<std::string> read_token(const std::string& path) {
                             "chmod 600 {}",
                             path, info.st_mode & 07777U, path));
   }
+  // One byte more than is allowed, so that a longer file is not taken for its beginning.
   std::string text(kMostToken + 1, '\0');
   const ssize_t got = ::read(fd.get(), text.data(), text.size());
   if (got < 0) return fail(errno_status("read the token in " + path));
@@ -54,6 +55,7 @@ Result<std::string> read_token(const std::string& path) {
 
 Result<std::string> make_nonce() {
   std::array<std::uint8_t, 16> bytes{};
+  // So few bytes come all at once, or none do (getrandom(2)).
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
     return fail(errno_status("draw a random number"));
   return to_hex(bytes);

@@ -61,6 +61,7 @@ void Conductor::set_suspended(JobId job, bool is_suspended) {
   carry_out(coordinator_->set_suspended(job, is_suspended, now), now);
 }
 
+// A change may decide who can interrupt whom, so the pages of all jobs are written anew.
 Status Conductor::set(JobId job, const wire::Changes& changes, const sched::Requester& by) {
   const Nanos now = monotonic_now();
   are_others_new_ = true;

@@ -101,6 +101,7 @@ void Conductor::forget_waiting(JobEntry& entry) {
   note_waiting(was_waiting, entry);
 }
 
+// `was_waiting`: before the change. The count then follows without a look at all jobs.
 void Conductor::note_waiting(bool was_waiting, const JobEntry& entry) {
   if (was_waiting == entry.is_waiting()) return;
   num_waiting_ += was_waiting ? static_cast<std::uint32_t>(-1) : 1U;

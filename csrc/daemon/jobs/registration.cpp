@@ -137,6 +137,7 @@ Registration::Totals Registration::totals() const {
 }
 
 bool Registration::is_held_back() const {
+  // relaxed: only reports show it; nothing is ordered by it.
   return page().is_held_back.load(std::memory_order_relaxed) != 0;
 }
 

@@ -59,6 +59,8 @@ class Session {
  private:
   UniqueFd socket_;
   ipc::Credentials peer_;
+  // When the connection was accepted, in ticks since boot. A process that started later did not
+  // make it.
   std::uint64_t admitted_ticks_;
   JobId job_;
   std::string broken_;

@@ -15,11 +15,13 @@ void forget_parent() {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  // A write to a pipe that nobody reads fails, instead of ending the process.
   std::signal(SIGPIPE, SIG_IGN);
   // A write beyond `ulimit -f` fails, and is said, instead of ending the process.
   std::signal(SIGXFSZ, SIG_IGN);
   // A soft limit of processor time (`ulimit -St`) was set for the job that started this process.
   std::signal(SIGXCPU, SIG_IGN);
+  // What the process makes is for its user alone, unless a mode is set for it afterwards.
   ::umask(077);
 }
 

@@ -5,7 +5,7 @@ namespace gpushare::daemon {
 
 // Any process may have started this one, so its signal mask and umask are not ours.
 void forget_parent();
-// A job costs four descriptors; the usual soft limit of 1024 is for programs that use select().
+// A job costs five descriptors; the usual soft limit of 1024 is for programs that use select().
 void allow_many_descriptors();
 
 }  // namespace gpushare::daemon

@@ -32,6 +32,7 @@ constexpr std::size_t kReserveBytes = std::size_t{64} << 10;
 
 std::atomic<void*> g_reserve = nullptr;
 
+// A limit on addresses is what a user can raise, so it is named. Empty: there is none.
 std::string limit_text() {
   rlimit limit{};
   const bool is_limited = ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
@@ -60,6 +61,7 @@ std::string limit_text() {
 }  // namespace
 
 void end_clearly_without_memory() {
+  // release: pairs with the acquire of the exchange in end_process().
   g_reserve.store(std::malloc(kReserveBytes), std::memory_order_release);
   std::set_new_handler(end_process);
 }

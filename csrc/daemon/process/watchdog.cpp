@@ -22,6 +22,7 @@ namespace gpushare::daemon {
 
 namespace {
 
+// How long the last line of the log may take before the alarm ends the process.
 constexpr unsigned kMostSecondsToSayIt = 2;
 
 }  // namespace

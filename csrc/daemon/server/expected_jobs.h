@@ -4,7 +4,7 @@
 // have said so. One that has ended says nothing any more, so each is watched, and its end is told.
 //
 // What it does not do: it does not say how long they are waited for (csrc/sched does), and it knows
-// no job that has said Hello: erase() is called then.
+// no job that has said Hello: take() is called then.
 //
 // One thread: all of it runs on the event loop's.
 #pragma once

@@ -209,6 +209,7 @@ void Server::Impl::report_ranks(Nanos now) {
   }
 }
 
+// With an arbiter nothing is decided here: it is told the news, and its orders come later.
 void Server::Impl::settle_gangs() {
   are_gangs_due_ = false;
   const Nanos now = monotonic_now();

@@ -70,6 +70,7 @@ Bytes ask_as_planned(Step& step, MemoryPlan& plan, Bytes deficit, RoomPool& pool
   return asked;
 }
 
+// What the user's other jobs were asked for before is on its way, so it is not asked for again.
 void ask_its_user(Step& step, const Job& job, Bytes growth, RoomPool& pool) {
   if (is_within_user_limit(step.device(), job, growth)) return;
   const Bytes missing = growth - left_to_user(step.device(), job) -

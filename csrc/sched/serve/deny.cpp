@@ -29,6 +29,7 @@
 namespace gpushare::sched {
 namespace {
 
+// `text` is for the job and its user, `why` for the record of the decision.
 void send_denied(Step& step, const WaitingNeed& need, std::string text, const std::string& why) {
   const Job& job = step.table().at(need.job);
   step.send(need.job, wire::Denied{.of = job.who.of, .n = need.n, .reason = std::move(text)});
@@ -121,6 +122,8 @@ void deny(Step& step, const WaitingNeed& need, const std::string& why) {
   send_denied(step, need, std::move(text), why);
 }
 
+// The smaller of two limits counts. The text says whose it is, since different people can raise
+// them.
 void deny_for_limit(Step& step, const WaitingNeed& need) {
   const Job& job = step.table().at(need.job);
   const Bytes limit = job.settings.most_memory();

@@ -114,6 +114,8 @@ bool settle_room(Step& step, const Lane& lane, const Job& job, RoomPool& pool) {
   return false;
 }
 
+// The job gets what is free of the room that it lacks. Inside its iteration it asks for the rest by
+// a Need.
 void give_room(Step& step, Job& job, RoomPool& pool) {
   Device& device = step.device();
   const Bytes lacking = needed_room(job, device.ledger.capacity()) - device.ledger.room(job.id);
@@ -134,6 +136,7 @@ void grant(Step& step, Lane& lane, Job& job) {
   step.decide(job.id, "grant",
               fmt::format("along with {}, of the gang {}{}", lease.job().value, job.who.of.gang,
                           lease.is_asked() ? ", for one iteration" : ""));
+  // It is asked together with its grant, so it closes at the end of the one iteration.
   if (lease.is_asked()) step.act({PageAction::Kind::kAsk, job.id, job.served.term, 0});
 }
 

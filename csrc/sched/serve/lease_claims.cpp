@@ -344,6 +344,8 @@ AskCase::AskCase(const Table& in, const Lane& of, Nanos at)
     if (const auto claim = rule->claim(in, of, at)) by_policy.push_back({rule, *claim});
 }
 
+// The rules are asked only if this is true. A rule that asks for somebody who stands in none of
+// these places needs a line here too.
 bool AskCase::is_wanted() const {
   return !lane.waiting.empty() || !elsewhere.empty() || !by_policy.empty() ||
          stuck_need(table.device, lane) != nullptr || holder.settings.is_paused() ||

@@ -124,6 +124,8 @@ class Shares {
   }
   // The job gives up to `most` in all with copies, as far as the host tier has room.
   void raise_with_copies(const Device& device, const Job& job, Bytes most) {
+    // An earlier part of the plan may have reserved room in the host tier for this job. It is given
+    // back, and all that the job gives is planned anew.
     Bytes& host = entries_[job.id].host;
     host_ += host;
     raise(job, std::min(most, most_to_ask(device, job, host_)));

@@ -166,6 +166,8 @@ std::string text_of(const BeginCase& c, const Obstacle& obstacle) { return obsta
 bool is_for_user_to_clear(const Obstacle& obstacle) { return obstacle.rule->is_for_user_to_clear; }
 bool is_over_at_boundary(const Obstacle& obstacle) { return obstacle.rule->is_over_at_boundary; }
 
+// A last holder that has parked can be asked for its room now. One whose connection is lost cannot
+// answer. In neither case does it help to keep the lane free.
 const WaitingNeed* stays_free_for(const Table& table, const Lane& lane, Nanos now) {
   if (!lane.hold.has_value() || now >= lane.hold->until) return nullptr;
   const Job& last = table.at(lane.hold->job);

@@ -43,6 +43,7 @@
 namespace gpushare::sched {
 namespace {
 
+// Less room is not sent ahead of a lease. After a lease it is sent only if it is the last of it.
 constexpr Bytes kWorthAMessage = mib(16);
 
 // Keeps the lane free as long as its last holder is to park first. False: it is anybody's now.

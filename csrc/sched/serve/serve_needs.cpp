@@ -125,6 +125,7 @@ void keep_for_stuck(const Table& table, RoomPool& pool) {
 // Others of its user are to give what his limit lacks for it.
 void wait_for_user(Step& step, const Job& job, WaitingNeed& need, RoomPool& pool) {
   ask_its_user(step, job, need.bytes, pool);
+  // People are told another reason here. So say_stuck() has to say its own again.
   need.said.reset();
   const Bytes coming = coming_from_user(step.table(), job.who.uid, step.now());
   need.is_stuck = coming < need.bytes - left_to_user(step.device(), job);

@@ -31,6 +31,7 @@ Bar bar_alone(const Job& job) {
   return {};
 }
 
+// A pair that was not tried yet is no bar: only a trial can tell whether it pays.
 Bar bar_of_trial(const Packing& packing, const Job& a, JobId b, Nanos now) {
   if (packing.verdict_of_pair(a.id, b, now) != Verdict::kDoesNotPay) return {};
   return {Bar::Kind::kDoesNotPay, with({a.id}, b)};
@@ -105,6 +106,8 @@ Beside::Beside(const Table& table, JobSet holders, Nanos now)
     if (is_by_service) seconds_.push_back(remaining_seconds(holder.standing()));
   }
   if (!seconds_.empty()) least_seconds_ = std::ranges::min(seconds_);
+  // Holders that are not known to pay count as on trial, so nobody joins them until that is
+  // decided.
   is_on_trial_ =
       holders_.size() > 1 && device.side_by_side.packing.verdict(holders_, now) != Verdict::kPays;
 }
@@ -155,6 +158,7 @@ bool Beside::bars_all() const {
          std::ranges::any_of(alone_, [](const Bar& bar) { return static_cast<bool>(bar); });
 }
 
+// The job waits for the holder of its own lane in any case, and would never run beside it.
 Bar bar_elsewhere(const Table& table, const Job& job, Nanos now) {
   JobSet holders = holders_of(table.device);
   const Lane& own = table.device.lane_of(job);

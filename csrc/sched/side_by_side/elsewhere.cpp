@@ -77,6 +77,7 @@ class Search {
     const bool is_move = from.id != to_.id;
     if (is_move && !may_be_moved(device, job)) return false;
     if (beside_.bar(job)) return false;
+    // Where not all jobs fit, memory moves with each turn, and the lane of a job sets no limit.
     if (!is_move || device.placed.is_too_much()) return true;
     const bool fits = fits_in(device.placed, device.lanes.size(), job.id, to_.id);
     has_misfit_ = has_misfit_ || !fits;
@@ -151,6 +152,7 @@ void draw_first(Step& step, Lane& lane) {
   const Nanos now = step.now();
   JobSet& drawn_beside = step.device().side_by_side.drawn_beside;
   const JobSet holders = holders_of(table.device);
+  // Another free lane has looked in this step, beside the same holders, and has found nobody.
   if (!holders.empty() && drawn_beside == holders) return;
   Search search(table, lane, now);
   for (const Setback wanted : {Setback::kNone, Setback::kByUser, Setback::kByOwn}) {

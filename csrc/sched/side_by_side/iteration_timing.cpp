@@ -29,6 +29,8 @@ void note_alone(SideBySide& sides, Job& job, Nanos now) {
                             {job.who.uid, job.measured.fingerprint, job.measured.alone_noted}, now);
 }
 
+// The callers take samples only from the time in which the same jobs ran. So the set of now is the
+// one that the sample belongs to.
 void add_time(SideBySide& sides, Job& job, Nanos iteration, Nanos now) {
   if (sides.running.size() > 1) {
     sides.packing.add(sides.running, job.id, iteration);

@@ -33,6 +33,7 @@ std::vector<Pace> paces_of(const Table& table, const SideBySide& sides, Nanos no
     if (job.measured.alone.is_known()) pace.iteration = job.measured.alone.median();
     // In a longer pause the job would not keep its lease.
     if (pause <= park_allowance(job.measured.stall)) pace.gap = pause;
+    // How long the iteration has lasted is known only from a page that was read in this step.
     const bool has_begun = !job.usage.is_in_gap && job.usage.changed_at >= sides.since;
     if (has_begun && job.measured.observed_at == now) {
       pace.in_iteration = now - job.usage.changed_at;

@@ -31,6 +31,7 @@ namespace {
 
 // Ranks come to a boundary one after the other; one that does not come now does something else.
 constexpr Nanos kComingTogether = millis(200);
+// Two users may give their gangs the same name, so the user is a part of it.
 GangId id_of(const Job& job) { return {job.who.uid, job.who.of.gang}; }
 
 // The row of its gang has ended while it stood in line.
@@ -159,6 +160,7 @@ void follow_gang(Step& step, Job& job) {
   step.act({PageAction::Kind::kAsk, job.id, job.served.term, 0});
 }
 
+// As in begin_lease(), the last holder is the job that the lease names.
 void leave_to_others(Lane& lane, const Job& job) {
   lane.lease->leave(job.id);
   lane.last_holder = lane.lease->job();

@@ -53,6 +53,7 @@ void grant_lease(Step& step, Lane& lane, Job& job, const std::string& remark) {
   const bool goes_on = job.place.is_inside;
   end_inside(step, job, true);
   lane.begin_lease(Lease(job.id, now), now);
+  // A turn that goes on has had a part of its quantum before. A new turn has a whole one.
   if (goes_on) lane.lease->turn_before = turn_before;
   lane.lease->busy_before = job.usage.busy;
   lane.lease->floor_turn = floor_turn;

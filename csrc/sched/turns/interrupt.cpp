@@ -206,6 +206,8 @@ JobId goes_on_next(const Table& table, const Lane& lane, Nanos now) {
   return interrupts_by_class(table.at(lane.lease->job()), table.at(id)) ? JobId{0} : id;
 }
 
+// All waits in the iteration count together. A job that is stopped often would never reach max_wait
+// in one of them.
 std::optional<Interruption> patience_of_interrupted(const Table& table,
                                                     const Lane& lane,
                                                     Nanos now) {

@@ -156,6 +156,7 @@ Placement stay(const Table& table, const PlacedJobs& found) {
   return placement;
 }
 
+// Also by a job that is away: its record names the lane by its place in the list.
 bool is_used(const Table& table, const Lane& lane) {
   if (lane.lease.has_value() || !lane.waiting.empty() || !lane.pools.empty()) return true;
   return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {

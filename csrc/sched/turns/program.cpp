@@ -63,6 +63,7 @@ void say_programs(Step& step) {
     for (const JobId id : holders_of_lane(lane)) {
       const Job& holder = table.at(id);
       const bool is_waiting = is_program_waiting(table, holder);
+      // A holder that has just come back is told when it has its page.
       if (!holder.has_page() || holder.place.is_program_waiting == is_waiting) continue;
       step.table().at(id).place.is_program_waiting = is_waiting;
       step.act({.kind = PageAction::Kind::kSayProgram,

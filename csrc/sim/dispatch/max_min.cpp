@@ -147,8 +147,8 @@ bool MaxMin::exchange(Given& given,
   for (const auto& [id, kind] : given) {
     const auto now = movable.find(id);
     if ((kind != one && kind != other) || now == movable.end()) continue;
-    const auto counted = [&](std::size_t there) {
-      return worth(id, there, top) * (now->second == there ? kStays : 1);
+    const auto counted = [&, job = id](std::size_t there) {
+      return worth(job, there, top) * (now->second == there ? kStays : 1);
     };
     auto& [from_one, from_other] = by_size[jobs_.at(id).num_devices];
     Best& best = kind == one ? from_one : from_other;

@@ -64,8 +64,8 @@ class EventQueue {
 
   Nanos now_;
   std::vector<Entry> heap_;  // each is before its kArity children
-  // The place of each source's entry in the heap. Invariant: the entry's place, or kNone if there
-  // is none.
+  // The place of each source's entry in the heap. Invariant: the entry's place, or kNoPlace if
+  // there is none.
   std::array<std::vector<std::size_t>, kNumKinds> places_;
 };
 

@@ -14,6 +14,7 @@
 namespace gpushare::sim {
 
 wire::Released JobMemory::give(const wire::Revoke& revoke, Bytes live, const Moment& moment) {
+  // The live bytes that are still on the device. Whatever else is resident there is free memory.
   const Bytes live_resident = std::min(live - spilled, resident);
   const Bytes unused = std::min(revoke.bytes, room - resident);
   const Bytes free = std::min(revoke.bytes - unused, resident - live_resident);

@@ -16,6 +16,8 @@ class Link {
   Nanos restore(Nanos now, Bytes bytes, Bytes in_file);
 
  private:
+  // `takes`: how long the copy lasts alone. `free_at`: of its direction; becomes the end of the
+  // copy.
   Nanos copy(Nanos now, Nanos takes, Nanos& free_at);
 
   Models models_;

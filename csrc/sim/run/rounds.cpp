@@ -51,6 +51,8 @@ std::span<SimJob> Rounds::ranks_of(std::size_t job) {
   return jobs_[job].gang() == nullptr ? std::span(&jobs_[job], 1) : jobs_[job].gang()->ranks();
 }
 
+// A job comes when it arrives, and again after it has left devices or has failed. MaxMin keeps what
+// it knows of the job in between. Where no round is planned, the job starts them.
 void Rounds::push(std::size_t job, std::size_t num_devices) {
   if (!max_min_.contains(job)) {
     const JobSpec& spec = jobs_[job].spec();

@@ -60,6 +60,7 @@ class Rounds final : public Dispatcher {
   std::map<std::size_t, Placed> placed_;
   std::map<std::size_t, std::size_t> meant_;  // the kind that a job waits for in this round
   bool has_news_ = false;                     // since start() had nothing to say
+  // Whether the next round has an event. It has none while there are no jobs.
   bool is_timed_ = false;
   std::uint64_t num_moves_ = 0;
 };

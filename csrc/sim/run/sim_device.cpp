@@ -52,6 +52,7 @@ void SimDevice::tell(const SimJob& job, wire::JobMessage message) {
   settle_soon();
 }
 
+// Jobs are in rows only where the simulation has rows, so `rows` is not null for them.
 void SimDevice::note_rank(const SimJob& job) {
   if (job.is_in_rows()) world_.rows->note(job);
 }

@@ -125,6 +125,7 @@ class SimDevice final : public Machine {
   World& world_;
   Link link_;
   std::vector<SimJob*> present_;
+  // What jobs have said and the coordinator has not heard, the oldest first.
   std::deque<Said> said_;
 
   std::optional<Nanos> deadline_;  // each Ready replaces it
@@ -135,6 +136,7 @@ class SimDevice final : public Machine {
   bool settles_soon_ = false;
   std::size_t num_open_ = 0;  // leases
   Nanos open_since_;          // one at least
+  // A lease has opened or closed since the speeds were set.
   bool is_share_new_ = false;
 };
 

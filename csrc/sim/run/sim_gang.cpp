@@ -25,6 +25,7 @@ double SimGang::slowdown() const {
   return slowest;
 }
 
+// The flag is set before the ranks begin: each of them asks for it when it plans its next event.
 void SimGang::note_ready() {
   if (++num_ready_ < ranks_.size()) return;
   num_ready_ = 0;
@@ -33,6 +34,7 @@ void SimGang::note_ready() {
     rank.begin_step();
 }
 
+// The flag is cleared first: a rank that goes on may call this again, which must then do nothing.
 void SimGang::part() {
   if (!std::exchange(is_stepping_, false)) return;
   for (SimJob& rank : ranks_)
@@ -44,6 +46,7 @@ void SimGang::retime() {
     rank.retime();
 }
 
+// Each rank that ends calls this again. Ranks that have ended are left alone, so the calls stop.
 void SimGang::deny() {
   for (SimJob& rank : ranks_)
     rank.deny();

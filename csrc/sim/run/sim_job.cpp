@@ -47,6 +47,8 @@ wire::Address SimJob::address() const {
   return of;
 }
 
+// Without a slowdown it is the scenario's own time, so that no rounding adds up. It is never 0,
+// because Iterations divides by it.
 Nanos SimJob::iteration_time() const {
   const double slowdown = gang_ == nullptr ? slowdown_ : gang_->slowdown();
   if (slowdown == 1) return spec_->iteration;

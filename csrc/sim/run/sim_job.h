@@ -221,7 +221,9 @@ class SimJob {
 
   JobId id_;
   const JobSpec* spec_;
+  // The device that it is on, or was on last; null before its first arrival.
   Machine* machine_ = nullptr;
+  // Each boundary is an event, which is slow, to check that the arithmetic gives the same.
   bool each_iteration_;
   std::uint32_t uid_;
   SimGang* gang_;
@@ -229,6 +231,7 @@ class SimJob {
 
   Phase phase_ = Phase::kNew;
   JobMemory memory_;
+  // Each Need has the next number, and the Grant that answers it names that.
   std::uint64_t num_needs_ = 0;
   wire::Released answer_;  // to the Revoke that is out
   Lease lease_;

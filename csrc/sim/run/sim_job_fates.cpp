@@ -41,12 +41,15 @@ void SimJob::ask_to_leave() {
   }
 }
 
+// The ranks of a gang leave one by one, so each keeps the time until all of them can be compared.
 void SimJob::depart() { out_at_ = leave(); }
 
 // All ranks of a gang fail at the same boundary: without one of them the others cannot go on.
 void SimJob::fail() {
   const Models& models = machine_->models();
   if (lease_.is_open) close();
+  // Iterations between two checkpoints. One is saved at a boundary, so it is one iteration at
+  // least.
   const auto each =
       static_cast<std::uint64_t>(std::max<std::int64_t>(models.checkpoint / spec_->iteration, 1));
   const std::uint64_t kept = models.checkpoint > Nanos{0} ? iterations_ / each * each : 0;

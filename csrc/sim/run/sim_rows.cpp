@@ -75,6 +75,8 @@ bool SimRows::is_due() const {
   return is_new_ || (look_at_.has_value() && *look_at_ <= world_.events.now());
 }
 
+// What the orders lead to on the devices is news for the next call. So is_new_ is cleared at the
+// beginning, and the orders are carried out last.
 void SimRows::settle() {
   is_new_ = false;
   for (const std::size_t rank : std::exchange(news_, {}))

@@ -136,6 +136,8 @@ Status Simulation::add_devices() {
   return {};
 }
 
+// A job also arrives again, after a failure or a move. If rebind() has moved it, its devices were
+// chosen then, and are kept for it.
 void Simulation::arrive(std::size_t first) {
   const JobSpec& spec = jobs_[first].spec();
   if (const auto bound = bound_for_.find(first); bound != bound_for_.end()) {
