@@ -32,9 +32,10 @@ constexpr std::uint64_t kNoRound = 0;
 Arbiter::Arbiter(host::RowOptions options, std::uint64_t epoch)
     : rows_(std::move(options)), epoch_(epoch) {}
 
-// Hosts that are lost or silent are left first, so that no decision waits for it and no order goes
-// to it. Then an open round is decided if all answers are here, and only then the next one may
-// begin. Orders that are owed for other reasons, as to a rank that has come anew, are sent last.
+// Hosts that are lost or silent are left first, so that no decision waits for them and no order
+// goes to them. Then an open round is decided if all answers are here, and only then the next one
+// may begin. Orders that are owed for other reasons, as to a rank that has come anew, are sent
+// last.
 Ready Arbiter::step(Nanos now) {
   Ready ready;
   forget_lost(now, ready);

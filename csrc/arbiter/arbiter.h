@@ -70,9 +70,9 @@ class Arbiter {
   using HostKey = std::pair<std::string, std::string>;
   struct Host {
     std::optional<PeerId> peer;  // nothing: it is lost
-    // Of its coordinator. Another one has another number here, and numbers its jobs anew.
+    // Its coordinator has this number. Another coordinator has another one, and numbers jobs anew.
     std::uint64_t instance = 0;
-    // The list of its Join. A host with another list has other devices under the same numbers.
+    // Its Join has this list. A host with another list has other devices under the same numbers.
     std::string devices;
     std::vector<std::size_t> numbers;   // of its devices, in GangRows
     std::map<JobId, JobId> ranks;       // its coordinator's number of a job -> ours
@@ -87,8 +87,8 @@ class Arbiter {
   struct Member {
     HostKey host;
     JobId job = {};  // its coordinator's number
-    // In its gang. By this and the gang's name a rank is found again after its coordinator's
-    // restart.
+    // The rank's number in its gang. By that and the gang's name a rank is found again after its
+    // coordinator's restart.
     std::uint32_t number = 0;
     bool is_lost = false;  // its host has said nothing of it since it was lost
     host::RankReport seen = {};

@@ -43,7 +43,7 @@ class HostSide {
  private:
   struct Known {
     Rank now;
-    // As it was sent last on this connection; nothing: the arbiter does not know the rank.
+    // What was sent of the rank last on this connection. Nothing: the arbiter does not know it.
     std::optional<Rank> told;
   };
   struct KnownSingles {

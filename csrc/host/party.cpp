@@ -21,7 +21,8 @@ double share_on(std::size_t device,
                 const Party& party,
                 const Parties& all,
                 const sched::Users& users) {
-  // By user, the weights of all jobs that want the device. A user's part is divided by them.
+  // The sums of the weights of all jobs that want the device, by user. A user's part is divided by
+  // his.
   std::map<std::uint32_t, double> sums = party.weights;
   for (const Party* other : all) {
     if (other == &party || !other->wants || !other->is_on(device)) continue;

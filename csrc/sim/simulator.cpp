@@ -47,7 +47,7 @@ Result<std::string> run_trace(const std::string& device,
   auto jobs = parse_trace(trace);
   if (!jobs.has_value()) return fail(jobs.error());
   scenario->jobs = std::move(*jobs);
-  settle_looks(*scenario);
+  settle(*scenario);
   return run(*scenario, detail, keeps_going);
 }
 

@@ -102,6 +102,9 @@ def test_devices_may_be_of_kinds_and_be_given_in_rounds(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     rounds = json.loads(ended.stdout)["policies"][0]
     assert rounds["policy"] == "maxmin"
+    with_blanks = ("--policy", "maxmin,fair", "--speeds", "a:1, b:1", "--switch", "0 s")
+    again = _simulate(str(tmp_path / "kinds.csv"), *with_blanks, "--json")
+    assert json.loads(again.stdout)["policies"] == json.loads(ended.stdout)["policies"]
     assert rounds["completion_seconds"]["worst"] == pytest.approx(25)
 
 

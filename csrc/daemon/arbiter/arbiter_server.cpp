@@ -33,7 +33,8 @@ using arbiter::PeerId;
 
 // How many connections are accepted in a second.
 constexpr double kHostsASecond = 500;
-// At most so many in one turn of the loop, so that hosts that are here need not wait for long.
+// So many hosts are accepted in one turn of the loop at most. Hosts that are here need not wait for
+// long then.
 constexpr int kHostsATurn = 32;
 // How many peers may be connected that have not joined.
 constexpr std::size_t kMostStrangers = 64;

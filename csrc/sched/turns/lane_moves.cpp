@@ -40,7 +40,8 @@ Nanos back_by(const Table& table, const Job& job) {
          table.options.max_wait;
 }
 
-// Who have something of the device now. Collected once a step, since all jobs are looked at.
+// The jobs that have something of the device now. They are collected once a step, so that nothing
+// has to be searched for each of all jobs.
 struct Holders {
   explicit Holders(const Table& table) : is_any_suspended(!table.jobs.kept().suspended.empty()) {
     for (const Lane& lane : table.device.lanes) {
@@ -156,7 +157,7 @@ Placement stay(const Table& table, const PlacedJobs& found) {
   return placement;
 }
 
-// Also by a job that is away: its record names the lane by its place in the list.
+// A job that is away uses its lane too: its record names the lane by its place in the list.
 bool is_used(const Table& table, const Lane& lane) {
   if (lane.lease.has_value() || !lane.waiting.empty() || !lane.pools.empty()) return true;
   return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {

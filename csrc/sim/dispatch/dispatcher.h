@@ -1,8 +1,9 @@
-// Who gets which devices where jobs do not share them: one job a device at a time, and one queue
-// over all devices.
+// A dispatcher decides which job gets which devices where jobs do not share them. Each device has
+// one job at a time, and all devices have one queue.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -26,6 +27,10 @@ class Dispatcher {
   virtual void note_idle(std::size_t device) = 0;
   // The next job to start, and its devices: both leave the queue. Nothing: none can start now.
   virtual std::optional<Start> start() = 0;
+  // EventKind::kRound has come, which only a dispatcher that sets it gets.
+  virtual void on_round() {}
+  // How often a job was told to leave its devices before it had ended.
+  [[nodiscard]] virtual std::uint64_t num_moves() const { return 0; }
 
  protected:
   Dispatcher() = default;

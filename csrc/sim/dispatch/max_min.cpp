@@ -3,7 +3,7 @@
 // places while that is worth more. The second step is for jobs that hardly gain by a fast kind and
 // have taken it from one that gains much.
 //
-// Of jobs that are worth the same, larger gangs go first: a gang needs its devices at once, and
+// Where jobs are worth the same, larger gangs go first: a gang needs its devices at once, and
 // would wait for ever beside single jobs that come one by one. A job that would stay where it is
 // counts a little more, since a move costs time.
 //
@@ -27,14 +27,14 @@ namespace {
 // comes nearer the optimum in the end, and takes longer.
 constexpr double kUrgency = 0.25;
 constexpr double kStays = 1.05;
-// By so many rounds a job may be ahead of others when jobs come or go.
+// When jobs come or go, a job may stay ahead of others by so many rounds.
 constexpr double kMostLead = 8;
 
 }  // namespace
 
 MaxMin::MaxMin(std::vector<std::size_t> num_of_kinds) : num_of_kinds_(std::move(num_of_kinds)) {}
 
-// On the kind that gives it most.
+// The score of the job on the kind that gives it most.
 double MaxMin::best_score(const Job& job) {
   return std::ranges::max(job.gains) - kUrgency * job.progress;
 }
@@ -85,7 +85,7 @@ void MaxMin::set_done(std::size_t job, double work) {
   known.done = work;
 }
 
-// Of one device in a round, beside a job whose score is `top`.
+// What one device is worth in a round, beside a job whose score is `top`.
 double MaxMin::worth(std::size_t job, std::size_t kind, double top) const {
   const Job& known = jobs_.at(job);
   return std::exp(known.gains[kind] - kUrgency * known.progress - top);
@@ -131,8 +131,8 @@ MaxMin::Given MaxMin::next(const std::vector<Wish>& wishes) const {
   return given;
 }
 
-// Of each size the job that gains most, or loses least, by going to the other kind changes places
-// with its like there. false: no such pair gains. The gain of each exchange is above a least one,
+// Two jobs of equal size change places: on each kind the one that gains most, or loses least, by
+// going to the other. false: no such pair gains. The gain of each exchange is above a least one,
 // so there is an end.
 bool MaxMin::exchange(Given& given,
                       const Kinds& movable,

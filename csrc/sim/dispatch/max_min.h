@@ -1,7 +1,7 @@
-// Which jobs have which kind of device in the next round, if the job that gets on worst is to get
-// on as well as it can: the policy of clusters whose devices have unlike speeds, some for some jobs
-// more than for others. A reference for comparisons (policy=maxmin): it knows each job's speeds and
-// moves jobs freely.
+// MaxMin chooses which jobs have which kind of device in the next round, so that the job that gets
+// on worst gets on as well as it can. It is meant for devices of several speeds, where some jobs
+// gain more by a fast device than others. It is a reference for comparisons (policy=maxmin), since
+// it knows each job's speeds and moves jobs freely.
 //
 // A job's progress is the work that it has done over the work that it would do in a round on an
 // equal part of all devices, times its weight. An equal part is one device's for a job of one, and
@@ -54,8 +54,8 @@ class MaxMin {
 
   // The kind of each job that has devices in the next round. pre: each job was added.
   [[nodiscard]] Given next(const std::vector<Wish>& wishes) const;
-  // Of these jobs the one that is to have some of the idle devices first, and their kind. Nothing:
-  // no kind has as many as one of them needs.
+  // Returns which of these jobs is to have idle devices first, and of which kind. Nothing: no kind
+  // has as many idle ones as one of the jobs needs.
   [[nodiscard]] std::optional<std::pair<std::size_t, std::size_t>> first(
       const std::vector<std::size_t>& jobs, const std::vector<std::size_t>& num_idle) const;
 

@@ -68,8 +68,8 @@ void Rounds::push(std::size_t job, std::size_t num_devices) {
   events_.set(EventKind::kRound, 0, events_.now() + scenario_.options.min_quantum);
 }
 
-// Of a gang the last rank to leave says when all memory is out. One that has failed comes again by
-// itself, and is planned for only then.
+// When the last rank of a gang has left it is known when all memory is out. A job that has failed
+// comes again by itself, and is planned for only then.
 void Rounds::note_idle(std::size_t device) {
   const std::size_t job = on_.at(device);
   on_.erase(device);
@@ -123,20 +123,8 @@ std::optional<Dispatcher::Start> Rounds::start() {
   return start;
 }
 
-// One whose memory is too large for the host tier stays where it is. So does a gang of which some
-// ranks wait: those that have a lease could not go on to their next boundary without them.
-bool Rounds::may_be_sent_away(std::size_t job) const {
-  const SimJob& first = jobs_[job];
-  const Bytes ram = scenario_.options.host_budget.ram;
-  if (first.spec().live > ram) return false;
-  if (first.may_leave(Rebinding::kAny, ram)) return true;
-  if (first.gang() == nullptr) return !first.is_waiting();
-  return std::ranges::all_of(first.gang()->ranks(),
-                             [](const SimJob& rank) { return rank.has_lease(); });
-}
-
 // All jobs that could have devices: those that have some, those that wait, and those whose memory
-// is on its way to the host. A job that was told to leave is planned for as one that waits.
+// is on its way to the host. A job whose memory is too large for the host tier keeps its devices.
 std::vector<MaxMin::Wish> Rounds::count_progress() {
   std::vector<MaxMin::Wish> wishes;
   const double round = to_seconds(scenario_.options.min_quantum);
@@ -149,11 +137,8 @@ std::vector<MaxMin::Wish> Rounds::count_progress() {
   };
   for (const auto& [job, placed] : placed_) {
     jobs_[job].settle();
-    if (placed.is_leaving) {
-      add({.job = job, .kind = {}});
-    } else {
-      add({.job = job, .kind = placed.kind, .is_fixed = !may_be_sent_away(job)});
-    }
+    const bool is_fixed = jobs_[job].spec().live > scenario_.options.host_budget.ram;
+    add({.job = job, .kind = placed.kind, .is_fixed = is_fixed});
   }
   for (const auto* const others : {&waiting_, &on_their_way_}) {
     for (const std::size_t job : *others)
@@ -163,7 +148,7 @@ std::vector<MaxMin::Wish> Rounds::count_progress() {
 }
 
 // Where all jobs have devices and all devices are alike, nothing can be better.
-void Rounds::on_time() {
+void Rounds::on_round() {
   meant_.clear();
   is_timed_ = !placed_.empty() || !waiting_.empty() || !on_their_way_.empty();
   if (!is_timed_) return;  // push() begins anew

@@ -31,10 +31,9 @@ class Rounds final : public Dispatcher {
   void note_idle(std::size_t device) override;
   std::optional<Start> start() override;
 
-  // The next round begins: EventKind::kRound.
-  void on_time();
-  // How often a job was told to leave its devices.
-  [[nodiscard]] std::uint64_t num_moves() const { return num_moves_; }
+  // The next round begins.
+  void on_round() override;
+  [[nodiscard]] std::uint64_t num_moves() const override { return num_moves_; }
 
  private:
   struct Placed {
@@ -45,7 +44,6 @@ class Rounds final : public Dispatcher {
 
   [[nodiscard]] std::span<SimJob> ranks_of(std::size_t job);
   [[nodiscard]] std::vector<MaxMin::Wish> count_progress();
-  [[nodiscard]] bool may_be_sent_away(std::size_t job) const;
 
   const Scenario& scenario_;
   EventQueue& events_;
@@ -54,7 +52,7 @@ class Rounds final : public Dispatcher {
   std::vector<std::set<std::size_t>> idle_;  // devices, of each kind
   MaxMin max_min_;
   std::map<std::size_t, std::size_t> on_;  // the job of each device that has one
-  // Jobs by their first rank:
+  // All below have jobs by the numbers of their first ranks.
   std::set<std::size_t> waiting_;
   std::set<std::size_t> on_their_way_;  // their memory is being copied out
   std::map<std::size_t, Placed> placed_;

@@ -103,7 +103,7 @@ class SimJob {
   Nanos leave();
 
   // It leaves its device before its next iteration, or now if it waits, and its gang with it. No-op
-  // if it is on none. pre: of a gang all ranks have leases, or may_leave().
+  // if it is on none. pre: of a gang all ranks have leases, or none has.
   void ask_to_leave();
   // After ask_to_leave(): when the memory of one that has left is out. Nothing: it has not, or has
   // arrived again.

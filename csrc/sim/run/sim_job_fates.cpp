@@ -48,8 +48,8 @@ void SimJob::depart() { out_at_ = leave(); }
 void SimJob::fail() {
   const Models& models = machine_->models();
   if (lease_.is_open) close();
-  // Iterations between two checkpoints. One is saved at a boundary, so it is one iteration at
-  // least.
+  // So many iterations are between two checkpoints. It is one at least, since a checkpoint is saved
+  // at a boundary.
   const auto each =
       static_cast<std::uint64_t>(std::max<std::int64_t>(models.checkpoint / spec_->iteration, 1));
   const std::uint64_t kept = models.checkpoint > Nanos{0} ? iterations_ / each * each : 0;

@@ -26,6 +26,7 @@
 
 #include "csrc/sched/policies/policy.h"
 #include "csrc/sim/dispatch/central_queue.h"
+#include "csrc/sim/run/rounds.h"
 
 namespace gpushare::sim {
 namespace {
@@ -88,9 +89,7 @@ Simulation::Simulation(const Scenario& scenario, bool with_leases)
 
 void Simulation::make_queue() {
   if (scenario_.has_rounds) {
-    auto rounds = std::make_unique<Rounds>(scenario_, events_, jobs_);
-    rounds_ = rounds.get();
-    queue_ = std::move(rounds);
+    queue_ = std::make_unique<Rounds>(scenario_, events_, jobs_);
     return;
   }
   std::vector<double> speeds;
@@ -317,7 +316,7 @@ void Simulation::happen(const Event& event) {
     return settle();
   }
   if (event.kind == EventKind::kRound) {
-    rounds_->on_time();
+    queue_->on_round();
     return settle();
   }
   if (event.kind == EventKind::kDeadline || event.kind == EventKind::kLook) {

@@ -14,7 +14,6 @@
 #include "csrc/host/device_placement.h"
 #include "csrc/sim/dispatch/dispatcher.h"
 #include "csrc/sim/run/event_queue.h"
-#include "csrc/sim/run/rounds.h"
 #include "csrc/sim/run/sim_device.h"
 #include "csrc/sim/run/sim_gang.h"
 #include "csrc/sim/run/sim_job.h"
@@ -49,7 +48,7 @@ class Simulation {
   [[nodiscard]] std::uint64_t num_switches() const;
   // How often a job has left its device for another, or was told to leave it and wait.
   [[nodiscard]] std::uint64_t num_moves() const {
-    return num_moves_ + (rounds_ == nullptr ? 0 : rounds_->num_moves());
+    return num_moves_ + (queue_ == nullptr ? 0 : queue_->num_moves());
   }
 
  private:
@@ -90,7 +89,6 @@ class Simulation {
   std::size_t num_crowded_ = 0;        // devices with several
   const SimJob* hopeless_ = nullptr;   // it fails again and again; null: none does
   std::unique_ptr<Dispatcher> queue_;  // null: jobs share devices
-  Rounds* rounds_ = nullptr;           // the queue, if it has rounds
   std::size_t num_ended_ = 0;
 };
 

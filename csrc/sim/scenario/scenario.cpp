@@ -12,8 +12,11 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "csrc/sched/policies/policy.h"
 #include "csrc/sim/scenario/fields.h"
@@ -124,17 +127,24 @@ Status read_fates(Fields& fields, Scenario& scenario) {
 }
 
 // A device that has one job at a time has nothing to order, whatever its coordinator's policy.
-void read_policy(Fields& fields, Scenario& scenario) {
+Status read_policy(Fields& fields, Scenario& scenario) {
   fields.take("policy", scenario.options.policy);
+  std::vector<std::string> known = sched::policy_names();
+  known.insert(known.end(), {kExclusive, kMaxMin});
+  if (std::ranges::find(known, scenario.options.policy) == known.end()) {
+    return invalid(fmt::format("no policy is called '{}': use one of {}", scenario.options.policy,
+                               fmt::join(known, " ")));
+  }
   scenario.has_rounds = scenario.options.policy == kMaxMin;
   scenario.is_exclusive = scenario.has_rounds || scenario.options.policy == kExclusive;
   if (scenario.is_exclusive) scenario.options.policy = "fifo";
+  return {};
 }
 
 // Everything is taken before the first error is returned: fields.status() reports names that nobody
 // knows, so all known ones have to be gone by then.
 Status read_device(Fields& fields, Scenario& scenario) {
-  read_policy(fields, scenario);
+  const Status policy = read_policy(fields, scenario);
   read_options(fields, scenario.options);
   const Status models = read_models(fields, scenario.models);
   Nanos gap_poll;
@@ -149,6 +159,7 @@ Status read_device(Fields& fields, Scenario& scenario) {
   Nanos until;
   if (fields.take("until", until)) scenario.until = until;
   GS_RETURN_IF_ERROR(fields.status());
+  GS_RETURN_IF_ERROR(policy);
   GS_RETURN_IF_ERROR(models);
   GS_RETURN_IF_ERROR(speeds);
   GS_RETURN_IF_ERROR(fates);
@@ -241,8 +252,6 @@ bool needs_only_news(const Scenario& scenario) {
   });
 }
 
-}  // namespace
-
 // With a gap_poll in the scenario the daemon looks that often. Without one it looks for news, and
 // the coordinator's own interval is only for overtaking: min_quantum, or never under fifo.
 void settle_looks(Scenario& scenario) {
@@ -255,6 +264,17 @@ void settle_looks(Scenario& scenario) {
     options.gap_poll =
         options.policy == "fifo" ? kLatestTime : std::max(options.gap_poll, options.min_quantum);
   }
+}
+
+}  // namespace
+
+void settle(Scenario& scenario) {
+  settle_looks(scenario);
+  if (!scenario.is_exclusive) return;
+  for (JobSpec& job : scenario.jobs)
+    job.share_limit = 0;
+  for (auto& [name, user] : scenario.users)
+    user.share_limit = 0;
 }
 
 KindSpeed sort_of(const Scenario& scenario, std::size_t device) {
@@ -324,7 +344,7 @@ Result<Scenario> parse_scenario(std::string_view text) {
     }
   }
   if (scenario.jobs.empty()) return fail(invalid("a scenario without jobs"));
-  settle_looks(scenario);
+  settle(scenario);
   return scenario;
 }
 

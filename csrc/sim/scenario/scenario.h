@@ -78,7 +78,7 @@ struct Scenario {
   bool is_exclusive = false;
   bool has_rounds = false;        // and that in rounds: kMaxMin
   std::optional<Nanos> gap_poll;  // as it was given
-  Looks looks = Looks::kNews;     // follows from all else (settle_looks)
+  Looks looks = Looks::kNews;     // follows from all else (settle)
   bool each_iteration = false;    // an event for each boundary, as a check of the arithmetic
   std::optional<Nanos> until;     // stop then; else when all jobs have ended
   std::uint64_t most_events = 0;  // a simulation with more does not end; 0: no limit
@@ -86,12 +86,13 @@ struct Scenario {
   std::map<std::string, sched::UserOptions> users;  // by name; the others' are the default
 };
 
-// pre: there is such a device.
+// The speed of a device that says no other for the job. pre: there is such a device.
 double speed_of(const Scenario& scenario, std::size_t device);
+// Devices with equal names of kinds and equal speeds are of one sort.
 KindSpeed sort_of(const Scenario& scenario, std::size_t device);
 // One device of each sort.
 std::vector<std::size_t> sorts_of_devices(const Scenario& scenario);
-// Of this job there.
+// The speed of this job on the device.
 double speed_of(const Scenario& scenario, std::size_t device, const JobSpec& job);
 // A number for each user whom jobs or the scenario name; 0 is who has no name.
 std::map<std::string, std::uint32_t> uids_of(const Scenario& scenario);
@@ -103,10 +104,12 @@ Result<Scenario> parse_scenario(std::string_view text);
 // The fields of a `device` line alone. errors: kInvalidArgument.
 Result<Scenario> parse_device(const std::string& fields);
 
-// Sets how often the simulated daemon looks at pages: as `gap_poll` says; without that, where a
-// page has news, if that is enough for the policy and the jobs, since a look costs an event. pre:
-// all else is set. To be called before the scenario is simulated; parse_scenario() has done so.
-void settle_looks(Scenario& scenario);
+// Sets what follows from all fields together. Where jobs do not share, no limit on a share counts:
+// it would keep a device idle that nobody else may use. The simulated daemon looks at pages as
+// often as `gap_poll` says; without that, where a page has news, if that is enough for the policy
+// and the jobs, since a look costs an event. pre: all else is set. To be called before the scenario
+// is simulated; parse_scenario() has done so.
+void settle(Scenario& scenario);
 
 // Whether each value of the job is allowed. errors: kInvalidArgument.
 Status check(const JobSpec& job);

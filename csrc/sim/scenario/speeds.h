@@ -22,8 +22,8 @@ using SpeedsOfKinds = std::map<std::string, double>;
 // "0.5" or "k80:0.5" each, with `between` between two. Speeds are 0.01 to 100. errors:
 // kInvalidArgument, with the one that cannot be read.
 Result<std::vector<KindSpeed>> parse_speeds(const std::string& text, char between);
-// Of a job: "v100:1/k80:0.2". errors: kInvalidArgument, also for one without a kind, and for a kind
-// that is there twice.
+// "v100:1/k80:0.2", as a job has them. errors: kInvalidArgument, also for a speed without a kind,
+// and for a kind that is there twice.
 Result<SpeedsOfKinds> parse_job_speeds(const std::string& text);
 
 }  // namespace gpushare::sim

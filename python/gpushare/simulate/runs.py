@@ -59,7 +59,8 @@ def run(
     module = native()
     reports = []
     for policy in policies:
-        fields = " ".join(f"{name}={value}" for name, value in machine.items())
+        # Blanks part the fields, and no value needs one: "16 GiB" is 16GiB.
+        fields = " ".join(f"{name}={''.join(value.split())}" for name, value in machine.items())
         text = module.simulate_trace(f"policy={policy} {fields}", trace, jobs=jobs, leases=leases)
         reports.append(json.loads(text))
     return reports

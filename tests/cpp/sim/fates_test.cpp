@@ -287,6 +287,8 @@ TEST(Fates, BadFieldsAreRefused) {
   EXPECT_THAT(refusal("devices=2 speeds=1"), HasSubstr("2 devices and 1 speeds"));
   EXPECT_THAT(refusal("speeds=a:1,:2"), HasSubstr("':2': a kind's name must be letters"));
   EXPECT_THAT(refusal("speeds=1,fast"), HasSubstr("'fast', allowed are 0.01 to 100"));
+  EXPECT_THAT(refusal("policy=gavel"), HasSubstr("'gavel': use one of fifo"));
+  EXPECT_THAT(refusal("policy=gavel"), HasSubstr("exclusive maxmin"));
   EXPECT_THAT(refusal("speeds="), HasSubstr("'', allowed"));
   EXPECT_THAT(refusal("speeds=1,"), HasSubstr("'', allowed"));
   EXPECT_THAT(refusal("speeds=0"), HasSubstr("'0', allowed"));

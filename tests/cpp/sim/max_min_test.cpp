@@ -17,9 +17,14 @@
 namespace gpushare::sim {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::DoubleNear;
 using ::testing::Each;
+using ::testing::Field;
+using ::testing::Gt;
 using ::testing::HasSubstr;
+using ::testing::Lt;
 
 using Speeds = std::vector<std::vector<double>>;  // of each job, on each kind
 
@@ -132,9 +137,40 @@ TEST(MaxMin, JobsThatAreAlikeStayWhereTheyAre) {
 TEST(MaxMin, WhoCannotLeaveKeepsItsDevices) {
   MaxMin max_min({1, 1});
   max_min.add(0, {4, 0.1}, 1, 1);
-  max_min.add(1, {1, 1}, 1, 1);
+  max_min.add(1, {1, 4}, 1, 1);
   const MaxMin::Given given = max_min.next({{.job = 0, .kind = 1, .is_fixed = true}, {1, 0}});
   EXPECT_EQ(given, (MaxMin::Given{{0, 1}, {1, 0}}));
+}
+
+TEST(MaxMin, AGangGoesBeforeSingleJobsThatAreWorthAsMuch) {
+  MaxMin max_min({2});
+  max_min.add(0, {1}, 1, 1);
+  max_min.add(1, {1}, 1, 1);
+  max_min.add(2, {1}, 2, 1);
+  EXPECT_EQ(max_min.next({{0, {}}, {1, {}}, {2, {}}}), (MaxMin::Given{{2, 0}}));
+  EXPECT_EQ(max_min.first({0, 1, 2}, {2})->first, 2U);
+}
+
+// An equal part of two devices for three jobs: a gang runs for a third of the time, and the single
+// jobs for the rest.
+TEST(MaxMin, AGangOfTwoHasHalfAsMuchTimeAsASingleJob) {
+  MaxMin max_min({2});
+  max_min.add(0, {1}, 2, 1);
+  max_min.add(1, {1}, 1, 1);
+  max_min.add(2, {1}, 1, 1);
+  const std::vector<double> rates = rates_after(3000, max_min, {{1}, {1}, {1}});
+  EXPECT_NEAR(rates[0], 1.0 / 3, 0.02);
+  EXPECT_NEAR(rates[1], 2.0 / 3, 0.02);
+}
+
+TEST(MaxMin, AFailureMakesNobodyFirst) {
+  MaxMin max_min({1});
+  max_min.add(0, {1}, 1, 1);
+  max_min.add(1, {1}, 1, 1);
+  max_min.set_done(0, 10);
+  max_min.set_done(0, 0);
+  max_min.set_done(1, 5);
+  EXPECT_TRUE(max_min.next({{0, {}}, {1, {}}}).contains(1));
 }
 
 std::unique_ptr<Simulation> simulate(const Scenario& scenario) {
@@ -253,17 +289,53 @@ TEST(MaxMinRounds, AJobThatCannotMoveKeepsNoDeviceFromOthers) {
   EXPECT_EQ(simulate(scenario)->jobs()[0].ended_at(), seconds(30));
 }
 
-// A rank waits for its share, and the other one for that rank.
-TEST(MaxMinRounds, AGangOfWhichOneRankWaitsStaysTogether) {
+// Copying the first job's memory takes 15 s, longer than a round. What it is given meanwhile stays
+// free for it, though the third job waits.
+TEST(MaxMinRounds, ADeviceIsKeptForAJobWhoseMemoryIsOnItsWay) {
   const Scenario scenario =
-      rounds_of("devices=2",
-                "user name=u share_limit=0.5\n"
-                "job user=u iteration=10s iterations=1 live=0B\n"
-                "job at=11s user=u gpus=2 iteration=1s iterations=10 live=0B\n"
-                "job at=12s iteration=1s iterations=100 live=0B\n");
+      rounds_of("speeds=a:1,b:1 bandwidth=1GiB capacity=40GiB",
+                "job name=brief iteration=2s iterations=1 live=0B speeds=a:0.1/b:1\n"
+                "job at=1s iteration=100ms iterations=1000 live=15GiB speeds=a:1/b:8\n"
+                "job at=3s iteration=1s iterations=200 live=0B\n"
+                "job at=5s iteration=1s iterations=200 live=0B\n");
   const auto simulation = simulate(scenario);
-  for (const SimJob& job : simulation->jobs())
-    EXPECT_EQ(job.outcome(), SimJob::Outcome::kFinished);
+  EXPECT_LT(simulation->jobs()[1].ended_at(), seconds(55));
+}
+
+// At 100 s the second job is to go to device b, from which the third one leaves. It ends in place
+// of that, so the third one has b again at once, and not in the next round.
+TEST(MaxMinRounds, NoDeviceIsKeptForAJobThatHasEnded) {
+  const Scenario scenario =
+      rounds_of("speeds=a:1,b:1 min_quantum=100s",
+                "job iteration=10s iterations=1 live=0B speeds=a:0.1/b:1\n"
+                "job at=1s iteration=100s iterations=1 live=0B speeds=a:1/b:4\n"
+                "job at=11s iteration=1s iterations=500 live=0B speeds=a:4/b:1\n"
+                "job at=50s iteration=1s iterations=10 live=0B\n");
+  const auto simulation = simulate(scenario);
+  EXPECT_THAT(
+      simulation->leases(),
+      Contains(AllOf(Field(&LeaseRecord::job, 2U),
+                     Field(&LeaseRecord::from, AllOf(Gt(seconds(100)), Lt(seconds(110)))))));
+}
+
+// A limit on a share would part the ranks: each device counts for itself.
+TEST(MaxMinRounds, NoLimitOnASharePartsAGang) {
+  for (const std::string policy : {kExclusive, kMaxMin}) {
+    auto scenario = parse_scenario("device policy=" + policy +
+                                   " min_quantum=10s devices=2\n"
+                                   "user name=u share_limit=0.1\n"
+                                   "job user=u iteration=10s iterations=1 live=0B\n"
+                                   "job at=11s user=u gpus=2 iteration=1s iterations=10 live=0B\n"
+                                   "job at=12s iteration=1s iterations=100 share_limit=0.5\n");
+    ASSERT_TRUE(scenario.has_value());
+    EXPECT_LT(simulate(*scenario)->now(), seconds(200)) << policy;
+  }
+}
+
+TEST(MaxMinRounds, ASlowKindCountsInTheLongestTimeWhereItIsThere) {
+  const std::string job = "job iteration=100s iterations=1000000 live=0B speeds=a:1/b:0.01\n";
+  EXPECT_TRUE(check_sums(rounds_of("speeds=a:1", job)).ok());
+  EXPECT_THAT(check_sums(rounds_of("speeds=a:1,b:1", job)).message(), HasSubstr("1e+10 s"));
 }
 
 TEST(MaxMinRounds, WhatCannotBeSimulatedIsRefused) {
