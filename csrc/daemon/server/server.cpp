@@ -133,8 +133,8 @@ Status Server::Impl::begin() {
         left_over.push_back(job.account);
       }
     }
-    log::warn("the coordinator before ended without saying so: {} of its jobs live",
-              expected.size());
+    // It was killed, or it was stopped while jobs lived: the file is there in both cases.
+    log::warn("goes on after an earlier coordinator: {} of its jobs live", expected.size());
   }
   GS_RETURN_IF_ERROR(begin_machines(expected));
   begin_gangs();

@@ -6,12 +6,15 @@
 // most as many jobs count as the job's own user has turns before it.
 #include "csrc/sched/report/imagined_line.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "csrc/sched/time/deadlines.h"
 #include "csrc/sched/time/shares.h"
 
 namespace gpushare::sched {
@@ -22,6 +25,18 @@ OrderKey ImaginedLine::key(const Job& other) const {
   OrderKey key = order_key(table.device, other);
   if (std::isinf(other.served.virtual_time)) key.user_time = other.served.virtual_time;
   return key;
+}
+
+ImaginedLine ImaginedLine::with(Job changed) const {
+  const std::vector<JobId> shed = would_be_shed(table, changed);
+  ImaginedLine line{table, std::move(changed), holder, waiting};
+  const auto settle = [&](Job& other) {
+    other.place.sheds_deadline = std::ranges::find(shed, other.id) != shed.end();
+  };
+  settle(line.job);
+  if (line.holder.has_value()) settle(*line.holder);
+  std::ranges::for_each(line.waiting, settle);
+  return line;
 }
 
 // Gives the same order as JobTable::order.

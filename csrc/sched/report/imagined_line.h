@@ -27,6 +27,8 @@ struct ImaginedLine {
   std::vector<Job> waiting;   // the others, in their order
 
   [[nodiscard]] const Policy& policy() const { return *table.device.policy; }
+  // The line with `changed` in place of the job. Other deadlines may count then than count now.
+  [[nodiscard]] ImaginedLine with(Job changed) const;
   // The job's key in this line. A job with an infinite virtual time stands last of its equals.
   [[nodiscard]] OrderKey key(const Job& other) const;
   // How many jobs would be before `as`, which is the job or a changed copy of it.

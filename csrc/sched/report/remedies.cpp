@@ -30,40 +30,42 @@ std::string place_text(std::size_t num_before) {
   return num_before == 0 ? "nobody before it" : fmt::format("{} before it", num_before);
 }
 
-// One way of changing the job: as options of `gpushare set`, and its record then.
+// One way of changing the job: as options of `gpushare set`, and how many are before it then.
 struct Option {
   std::string text;
-  Job job;
+  std::size_t num_before;
 };
 
 void add_option(std::vector<Option>& options,
-                const Job& job,
+                const ImaginedLine& line,
                 const wire::Changes& changes,
                 std::string text) {
   if (!check_ranges(changes).ok()) return;
-  Job changed = job;
+  Job changed = line.job;
   changes.apply_to(changed.settings);
   if (changes.priority) changed.served.virtual_time = std::numeric_limits<double>::infinity();
-  options.push_back({std::move(text), std::move(changed)});
+  const ImaginedLine then = line.with(std::move(changed));
+  options.push_back({std::move(text), then.num_before(then.job)});
 }
 
 // The options by kind. Within a kind the smallest change comes first.
-std::vector<std::vector<Option>> options_of(const Job& job) {
+std::vector<std::vector<Option>> options_of(const ImaginedLine& line) {
+  const Job& job = line.job;
   std::vector<std::vector<Option>> kinds(3);
   for (auto p = static_cast<int>(job.settings.priority) - 1; p >= 0; --p) {
     const auto priority = static_cast<wire::Priority>(p);
-    add_option(kinds[0], job, {.priority = priority},
+    add_option(kinds[0], line, {.priority = priority},
                fmt::format("--priority {} (now {})", wire::name_of(priority),
                            wire::name_of(job.settings.priority)));
   }
   for (const double factor : {2.0, 4.0, 8.0}) {
     add_option(
-        kinds[1], job, {.weight = job.settings.weight * factor},
+        kinds[1], line, {.weight = job.settings.weight * factor},
         fmt::format("--weight {:g} (now {:g})", job.settings.weight * factor, job.settings.weight));
   }
   for (const std::int64_t ms : {5000, 1000, 200, 50, 10}) {
     add_option(
-        kinds[2], job, {.deadline = millis(ms)},
+        kinds[2], line, {.deadline = millis(ms)},
         fmt::format("--deadline {}ms (now {})", ms,
                     job.settings.deadline > Nanos{} ? to_string(job.settings.deadline) : "none"));
   }
@@ -74,13 +76,11 @@ std::vector<std::vector<Option>> options_of(const Job& job) {
 // so.
 void try_options(const ImaginedLine& line, Remedies& remedies) {
   const std::size_t now = line.num_before(line.job);
-  for (const std::vector<Option>& kind : options_of(line.job)) {
-    const auto best = std::min_element(kind.begin(), kind.end(), [&](const auto& a, const auto& b) {
-      return line.num_before(a.job) < line.num_before(b.job);
-    });
-    if (best == kind.end() || line.num_before(best->job) >= now) continue;
+  for (const std::vector<Option>& kind : options_of(line)) {
+    const auto best = std::ranges::min_element(kind, {}, &Option::num_before);
+    if (best == kind.end() || best->num_before >= now) continue;
     remedies.push_back(fmt::format("gpushare set {} {}: {} instead of {}", line.job.id.value,
-                                   best->text, place_text(line.num_before(best->job)), now));
+                                   best->text, place_text(best->num_before), now));
   }
 }
 

@@ -46,13 +46,41 @@ bool orders_by_deadline(const Policy& policy, const Job& job) {
 }
 
 // The jobs with a deadline that may have leases, in the order in which their deadlines count.
-std::vector<const Job*> in_order_of_deadlines(const Table& table) {
+// `instead` stands for the job of its number.
+std::vector<const Job*> in_order_of_deadlines(const Table& table, const Job* instead) {
   std::vector<const Job*> jobs;
+  const auto add_if_it_may_queue = [&](const Job& job) {
+    if (job.has_page() && job.may_queue()) jobs.push_back(&job);
+  };
   for (const JobId id : table.jobs.kept().hurried)
-    if (table.at(id).has_page() && table.at(id).may_queue()) jobs.push_back(&table.at(id));
+    if (instead == nullptr || instead->id != id) add_if_it_may_queue(table.at(id));
+  if (instead != nullptr && instead->settings.deadline > Nanos{}) add_if_it_may_queue(*instead);
   std::ranges::sort(
       jobs, {}, [](const Job* job) { return std::pair(job->settings.priority, job->who.arrival); });
   return jobs;
+}
+
+// Those of `jobs`, which are in the order in which their deadlines count, whose deadlines count as
+// none.
+std::vector<const Job*> shed_of(const std::vector<const Job*>& jobs) {
+  std::vector<const Job*> shed;
+  std::map<LaneId, double> sums;
+  std::map<std::tuple<LaneId, std::uint32_t, std::string>, double> gangs;
+  for (const Job* const job : jobs) {
+    const std::tuple gang(job->place.in_lane, job->who.uid, job->who.of.gang);
+    const bool is_in_gang = !job->who.of.gang.empty();
+    double& sum = sums[job->place.in_lane];
+    const double of_gang = is_in_gang ? value_or(gangs, gang, 0.0) : 0;
+    const double more = std::max(part_asked_for(*job) - of_gang, 0.0);
+    const double limit = job->place.sheds_deadline ? 1 : kKeptUntil;
+    if (sum > 0 && more > 0 && sum + more > limit) {
+      shed.push_back(job);
+      continue;
+    }
+    sum += more;
+    if (is_in_gang) gangs[gang] = of_gang + more;
+  }
+  return shed;
 }
 
 void note_shed(Step& step, JobId id, bool is_shed) {
@@ -69,22 +97,21 @@ void note_shed(Step& step, JobId id, bool is_shed) {
 void shed_deadlines(Step& step) {
   const Table& table = std::as_const(step).table();
   if (table.jobs.kept().hurried.empty()) return;
-  std::map<LaneId, double> sums;
-  std::map<std::tuple<LaneId, std::uint32_t, std::string>, double> gangs;
-  for (const Job* const job : in_order_of_deadlines(table)) {
-    const std::tuple gang(job->place.in_lane, job->who.uid, job->who.of.gang);
-    const bool is_in_gang = !job->who.of.gang.empty();
-    double& sum = sums[job->place.in_lane];
-    const double of_gang = is_in_gang ? value_or(gangs, gang, 0.0) : 0;
-    const double more = std::max(part_asked_for(*job) - of_gang, 0.0);
-    const double limit = job->place.sheds_deadline ? 1 : kKeptUntil;
-    const bool is_shed = sum > 0 && more > 0 && sum + more > limit;
-    if (!is_shed) {
-      sum += more;
-      if (is_in_gang) gangs[gang] = of_gang + more;
-    }
+  const std::vector<const Job*> jobs = in_order_of_deadlines(table, nullptr);
+  const std::vector<const Job*> shed = shed_of(jobs);
+  for (const Job* const job : jobs) {
+    const bool is_shed = std::ranges::find(shed, job) != shed.end();
     if (is_shed != job->place.sheds_deadline) note_shed(step, job->id, is_shed);
   }
+}
+
+// The walk is the one of the next step, with the changed job in it, so the two cannot differ.
+std::vector<JobId> would_be_shed(const Table& table, const Job& changed) {
+  std::vector<JobId> shed;
+  if (!table.device.policy->has(meeting_deadlines())) return shed;
+  for (const Job* const job : shed_of(in_order_of_deadlines(table, &changed)))
+    shed.push_back(job->id);
+  return shed;
 }
 
 std::string deadline_note(const Device& device, const Job& job) {

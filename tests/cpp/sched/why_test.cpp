@@ -68,7 +68,7 @@ class Line {
     wish.of = of;
     wish.settings.priority = static_cast<wire::Priority>(any(0, 4));
     wish.settings.weight = any(1, 40) / 10.0;
-    wish.settings.deadline = millis(any(0, 2) * any(1, 20000));
+    wish.settings.deadline = millis(any(0, 2) * any(1, 5000));
     wish.settings.iterations_total = static_cast<std::uint64_t>(any(0, 1000));
     coordinator_->on_message(id, wish, now_);
     want(id);
@@ -77,7 +77,7 @@ class Line {
   void want(JobId id) {
     wire::Wanted wanted;
     wanted.of.job = id;
-    wanted.usage.iterations = 100;
+    wanted.usage.iterations = iterations_;
     wanted.usage.busy = now_;
     coordinator_->on_message(id, wanted, now_);
   }
@@ -86,10 +86,12 @@ class Line {
     const JobId holder = coordinator_->snapshot(now_).devices.front().lanes.front().holder;
     if (holder == JobId{0}) return;
     pass_time();
+    // With their times known, deadlines may ask for more than all the time.
+    iterations_ += static_cast<std::uint64_t>(any(1, 4));
     wire::Closed closed;
     closed.of.job = holder;
     closed.term = row(holder).term;
-    closed.usage.iterations = 100;
+    closed.usage.iterations = iterations_;
     closed.usage.busy = now_;
     coordinator_->on_message(holder, closed, now_);
     want(holder);
@@ -103,6 +105,7 @@ class Line {
 
   std::unique_ptr<Coordinator> coordinator_;
   Nanos now_ = seconds(1);
+  std::uint64_t iterations_ = 100;  // of whoever says how many it has
 };
 
 // "gpushare set 3 --weight 2 (now 1): nobody before it instead of 1"
