@@ -1,9 +1,9 @@
 """A run of Ray Train with a rank on each node, which goes on from its checkpoint after a failure.
 
-    python -m tests.gallery.ray_nodes_program ADDRESS NAME STEPS [HOOK]
+    python -m tests.gallery.ray_nodes_program ADDRESS NAME STEPS SLOW [HOOK]
 
-HOOK is for `worker_process_setup_hook`; without one the run is on stock torch. It prints the last
-loss and a digest of the parameters.
+It pauses in each step while the file SLOW is there. HOOK is for `worker_process_setup_hook`;
+without one the run is on stock torch. It prints the last loss and a digest of the parameters.
 """
 
 import hashlib
@@ -22,7 +22,8 @@ from ray import train
 from ray.train.torch import TorchTrainer, prepare_model
 from torch import nn
 
-STEPS_OF_A_CHECKPOINT = 20
+STEPS_OF_A_CHECKPOINT = 40
+PAUSE_SECONDS = 0.1
 
 
 def train_rank(config):
@@ -47,7 +48,8 @@ def train_rank(config):
         loss = (model(x) - x).square().mean()
         loss.backward()
         optimizer.step()
-        time.sleep(config["pause"])
+        if Path(config["slow"]).exists():
+            time.sleep(PAUSE_SECONDS)
         if (step + 1) % STEPS_OF_A_CHECKPOINT == 0:
             report(model, optimizer, step + 1, loss.item())
 
@@ -65,7 +67,7 @@ def report(model, optimizer, step, loss):
 
 def main():
     """Runs it, and prints what it has computed."""
-    address, name, steps, *hook = sys.argv[1:]
+    address, name, steps, slow, *hook = sys.argv[1:]
     env = (
         {"worker_process_setup_hook": hook[0]} if hook else {"env_vars": {"GPUSHARE_DISABLE": "1"}}
     )
@@ -73,7 +75,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         result = TorchTrainer(
             train_rank,
-            train_loop_config={"steps": int(steps), "pause": float(os.environ.get("PAUSE", "0"))},
+            train_loop_config={"steps": int(steps), "slow": slow},
             scaling_config=train.ScalingConfig(num_workers=2, placement_strategy="STRICT_SPREAD"),
             run_config=train.RunConfig(
                 name=name, storage_path=folder, failure_config=train.FailureConfig(max_failures=3)

@@ -31,8 +31,8 @@ pytestmark = pytest.mark.skipif(
 
 PROGRAM = "tests.gallery.ray_nodes_program"
 HOOK = "gpushare.integrations.ray_nodes.enable"
-STEPS = 120
-"""Enough that a run lasts until all that is to be killed has been killed."""
+STEPS = 300
+"""Enough that slow runs last as long as a test waits for anything."""
 SETTINGS = {
     # A rank needs 18 MiB.
     "GPUSHARE_CAPACITY": "24MiB",
@@ -102,13 +102,21 @@ class Nodes:
         return report
 
     def start(self, name: str, *hook: str) -> subprocess.Popen[str]:
-        """Starts a run with a rank on each node."""
+        """Starts a run with a rank on each node. With a hook it is slow until `outputs`."""
+        slow = self.folder / "slow"
+        if hook:
+            slow.touch()
         return subprocess.Popen(
-            [sys.executable, "-m", PROGRAM, self.address, name, str(STEPS), *hook],
-            env=self.env | {"PAUSE": "0.05" if hook else "0"},
+            [sys.executable, "-m", PROGRAM, self.address, name, str(STEPS), str(slow), *hook],
+            env=self.env,
             stdout=subprocess.PIPE,
             text=True,
         )
+
+    def outputs(self, runs: list[subprocess.Popen[str]]) -> list[str]:
+        """Lets the runs go on as fast as they can, and returns what they print."""
+        (self.folder / "slow").unlink()
+        return [_output(each) for each in runs]
 
     def coordinator(self, node: int) -> dict[str, Any]:
         """Returns what the coordinator of a node says; empty while there is none."""
@@ -121,13 +129,22 @@ class Nodes:
     def wait_for_ranks(self, least: int) -> None:
         """Waits until both runs have a rank on each node, which has made so many iterations."""
 
-        def are_there() -> bool:
-            ranks = [[job for job in self.jobs(node) if job["gang"]] for node in (0, 1)]
-            names = [sorted(job["name"] for job in each) for each in ranks]
-            iterations = [job["iterations"] for each in ranks for job in each]
-            return names == [["first", "second"]] * 2 and min(iterations) >= least
+        ranks: list[dict[str, int]] = []
 
-        wait_until(are_there)
+        def are_there() -> bool:
+            ranks[:] = [
+                {job["name"]: job["iterations"] for job in self.jobs(node) if job["gang"]}
+                for node in (0, 1)
+            ]
+            return all(
+                each.keys() == {"first", "second"} and min(each.values()) >= least for each in ranks
+            )
+
+        try:
+            wait_until(are_there)
+        except AssertionError as error:
+            error.add_note(f"iterations of the ranks of each node: {ranks}, wanted {least}")
+            raise
 
     def _say(self, word: str) -> None:
         assert self._process.stdin is not None
@@ -199,7 +216,7 @@ def test_two_runs_with_a_rank_on_each_node(nodes: Nodes, alone: str) -> None:
     ended = nodes.gpushare("down")
     assert ended.returncode == ExitCode.REFUSED
     assert "first, second" in ended.stderr
-    assert [_output(each) for each in runs] == [alone, alone]
+    assert nodes.outputs(runs) == [alone, alone]
     for node in (0, 1):
         report = nodes.coordinator(node)
         assert report["devices"][0]["switches"] >= 2
@@ -221,7 +238,7 @@ def test_runs_go_on_when_coordinator_arbiter_and_rank_are_killed(nodes: Nodes, a
     assert arbiter not in _children(keeper)
     (rank,) = (job["pid"] for job in nodes.jobs(1) if job["name"] == "first")
     os.kill(rank, signal.SIGKILL)
-    assert [_output(each) for each in runs] == [alone, alone]
+    assert nodes.outputs(runs) == [alone, alone]
 
 
 def test_a_killed_keeper_comes_back_with_its_agent(nodes: Nodes) -> None:
