@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -164,8 +165,25 @@ class GangRows {
   [[nodiscard]] std::string text_of_row(const GangName& of, std::size_t device) const;
 
   // gang_service.cpp
+  using ByDevice = std::vector<const GangName*>;  // null: nobody
+  struct InLine {
+    std::tuple<Party::Rank, double, Nanos> place;  // the second is the service
+    std::reference_wrapper<const GangName> name;
+    std::reference_wrapper<Gang> gang;
+  };
+  struct ServiceStep {
+    ByDevice rows;    // that are there now
+    ByDevice firsts;  // whom the device is for
+    Nanos now;
+    RowOrders& orders;
+  };
   void settle_by_service(Nanos now, RowOrders& orders);
+  void settle_in_line(const GangName& name, Gang& gang, ServiceStep& step);
+  std::vector<InLine> in_order_of_service();
+  [[nodiscard]] std::optional<std::string> first_before(const Gang& gang,
+                                                        const ByDevice& firsts) const;
   [[nodiscard]] std::optional<std::size_t> single_before(const Gang& gang) const;
+  static std::optional<std::size_t> find_on(const Gang& gang, const ByDevice& of);
 
   // gang_overdue.cpp
   void earn_overdue(Nanos time, Nanos now);

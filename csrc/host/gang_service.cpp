@@ -27,8 +27,10 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -63,6 +65,14 @@ class Crowd {
 
 }  // namespace
 
+// A device of the gang for which somebody is there.
+std::optional<std::size_t> GangRows::find_on(const Gang& gang, const ByDevice& of) {
+  const std::vector<std::size_t>& devices = gang.party.devices;
+  const auto found =
+      std::ranges::find_if(devices, [&of](std::size_t device) { return of[device] != nullptr; });
+  return found == devices.end() ? std::nullopt : std::optional(*found);
+}
+
 // The device of a single job that goes before the gang.
 std::optional<std::size_t> GangRows::single_before(const Gang& gang) const {
   std::vector<std::pair<double, std::size_t>> singles;
@@ -81,20 +91,25 @@ std::optional<std::size_t> GangRows::single_before(const Gang& gang) const {
   return std::nullopt;
 }
 
-void GangRows::settle_by_service(Nanos now, RowOrders& orders) {
-  std::vector<std::tuple<Party::Rank, double, Nanos, const GangName*, Gang*>> line;
-  std::vector<const GangName*> rows(options_.devices.size());    // that are there now
-  std::vector<const GangName*> firsts(options_.devices.size());  // whom the device is for
+// The first in order that goes before the gang on one of its devices: a gang, or a single job.
+std::optional<std::string> GangRows::first_before(const Gang& gang, const ByDevice& firsts) const {
+  if (const auto device = find_on(gang, firsts)) return text_of_row(*firsts[*device], *device);
+  if (const auto device = single_before(gang))
+    return fmt::format("a single job on {}, which goes first", options_.devices[*device]);
+  return std::nullopt;
+}
+
+// Gangs of the same rank and service are in the order in which they began to wait, and then of
+// their names.
+std::vector<GangRows::InLine> GangRows::in_order_of_service() {
   Crowd crowd(options_.devices.size());
   for (auto& [name, gang] : gangs_) {
     gang.is_first = false;
-    const bool has_row = gang.state != State::kWaiting;
-    if (!has_row && !wants_row(gang)) continue;
-    for (const std::size_t device : gang.party.devices) {
+    if (gang.state == State::kWaiting && !wants_row(gang)) continue;
+    for (const std::size_t device : gang.party.devices)
       crowd.add(device, gang.party.devices.size());
-      if (has_row) rows[device] = &name;
-    }
   }
+  std::vector<InLine> line;
   for (auto& [name, gang] : gangs_) {
     if (is_free(gang)) continue;
     const bool is_counted = gang.state != State::kWaiting || wants_row(gang);
@@ -102,47 +117,55 @@ void GangRows::settle_by_service(Nanos now, RowOrders& orders) {
     for (const std::size_t device : gang.party.devices)
       others +=
           (singles_[device].party.wants ? 1 : 0) + crowd.gangs(device, gang.party.devices.size());
-    line.emplace_back(gang.party.rank(), gang.seconds_to_run() * std::max(others, 1.0),
-                      gang.waits_since, &name, &gang);
+    const double service = gang.seconds_to_run() * std::max(others, 1.0);
+    line.push_back({{gang.party.rank(), service, gang.waits_since}, name, gang});
   }
-  std::sort(line.begin(), line.end());
+  std::ranges::stable_sort(line, {}, &InLine::place);
+  return line;
+}
+
+// One step of going through the line. Opens its row if the gang is first and nobody has one there.
+void GangRows::settle_in_line(const GangName& name, Gang& gang, ServiceStep& step) {
+  const bool is_waiting = gang.state == State::kWaiting;
+  if (is_waiting) {
+    gang.waits_for = obstacle(gang, step.now, step.orders).value_or("");
+    if (!gang.waits_for.empty()) return;
+    if (wants_row(gang)) note_overdue(gang.party, overdue_at(gang), step.now);
+  }
+  if (auto before = first_before(gang, step.firsts)) {
+    gang.waits_for = std::move(*before);
+    return;
+  }
+  gang.is_first = true;
+  for (const std::size_t device : gang.party.devices)
+    step.firsts[device] = &name;
+  if (!is_waiting) return;
+  if (const auto device = find_on(gang, step.rows)) {
+    gang.waits_for = text_of_row(*step.rows[*device], *device);
+    return;
+  }
+  open(name, gang, step.now, step.orders);
+  for (const std::size_t device : gang.party.devices)
+    step.rows[device] = &name;
+}
+
+void GangRows::settle_by_service(Nanos now, RowOrders& orders) {
+  const std::vector<InLine> line = in_order_of_service();
   overdue_.reset();
   for (Singles& singles : singles_)
     if (singles.party.wants && !singles.party.runs)
       note_overdue(singles.party, singles.seen.overdue_at, now);
-  for (const auto& [rank, service, since, name, gang] : line) {
-    const bool is_waiting = gang->state == State::kWaiting;
-    if (is_waiting) {
-      gang->waits_for = obstacle(*gang, now, orders).value_or("");
-      if (!gang->waits_for.empty()) continue;
-      if (wants_row(*gang)) note_overdue(gang->party, overdue_at(*gang), now);
-    }
-    const std::vector<std::size_t>& devices = gang->party.devices;
-    const auto find = [&devices](const std::vector<const GangName*>& of) {
-      return std::find_if(devices.begin(), devices.end(),
-                          [&of](std::size_t device) { return of[device] != nullptr; });
-    };
-    if (const auto before = find(firsts); before != devices.end()) {
-      gang->waits_for = text_of_row(*firsts[*before], *before);
-      continue;
-    }
-    if (const auto single = single_before(*gang)) {
-      gang->waits_for =
-          fmt::format("a single job on {}, which goes first", options_.devices[*single]);
-      continue;
-    }
-    gang->is_first = true;
-    for (const std::size_t device : devices)
-      firsts[device] = name;
-    if (!is_waiting) continue;
-    if (const auto row = find(rows); row != devices.end()) {
-      gang->waits_for = text_of_row(*rows[*row], *row);
-      continue;
-    }
-    open(*name, *gang, now, orders);
-    for (const std::size_t device : devices)
-      rows[device] = name;
+  ServiceStep step{.rows = ByDevice(options_.devices.size()),
+                   .firsts = ByDevice(options_.devices.size()),
+                   .now = now,
+                   .orders = orders};
+  for (const auto& [name, gang] : gangs_) {
+    if (gang.state == State::kWaiting) continue;
+    for (const std::size_t device : gang.party.devices)
+      step.rows[device] = &name;
   }
+  for (const InLine& each : line)
+    settle_in_line(each.name, each.gang, step);
   // Somebody of a lower class will be due.
   if (Contest::has_classes(parties_)) orders.look_by(now + options_.least_slice);
   look_for_overdue(now, orders);
