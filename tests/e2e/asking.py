@@ -39,13 +39,13 @@ def row_of(env: dict[str, str], job: JobProcess) -> dict[str, Any]:
     return next(row for row in rows if row["pid"] == job.pid)
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
+def wait_until(is_so: Callable[[], bool], patience_seconds: float = PATIENCE_SECONDS) -> None:
     """Looks again and again.
 
     Raises:
-        AssertionError: if it is not so for `PATIENCE_SECONDS`.
+        AssertionError: if it is not so for `patience_seconds`.
     """
-    end = time.monotonic() + PATIENCE_SECONDS
+    end = time.monotonic() + patience_seconds
     while not is_so():
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -25,9 +25,12 @@ from tests.e2e.asking import wait_until
 from tests.support.ports import free_ports
 
 pytest.importorskip("ray")
-pytestmark = pytest.mark.skipif(
-    os.environ.get("GALLERY") != "all", reason="Ray starts slowly: make gallery runs it"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        os.environ.get("GALLERY") != "all", reason="Ray starts slowly: make gallery runs it"
+    ),
+    pytest.mark.timeout(900),
+]
 
 PROGRAM = "tests.gallery.ray_nodes_program"
 HOOK = "gpushare.integrations.ray_nodes.enable"
@@ -41,7 +44,8 @@ SETTINGS = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "OMP_NUM_THREADS": "1",
 }
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 240
+"""Ray starts each rank as a process that imports torch, on whatever else the machine does."""
 
 
 class Nodes:
@@ -54,6 +58,7 @@ class Nodes:
         self.env = job_environment(SETTINGS | places | {"GPUSHARE_SOCKET": ""})
         self.folder = folder
         self.sockets: list[str] = []
+        self._runs: list[subprocess.Popen[str]] = []
         (self.port,) = free_ports(1)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.ray_cluster", str(folder)],
@@ -106,17 +111,25 @@ class Nodes:
         slow = self.folder / "slow"
         if hook:
             slow.touch()
-        return subprocess.Popen(
+        run = subprocess.Popen(
             [sys.executable, "-m", PROGRAM, self.address, name, str(STEPS), str(slow), *hook],
             env=self.env,
             stdout=subprocess.PIPE,
             text=True,
         )
+        self._runs.append(run)
+        return run
 
     def outputs(self, runs: list[subprocess.Popen[str]]) -> list[str]:
         """Lets the runs go on as fast as they can, and returns what they print."""
         (self.folder / "slow").unlink()
         return [_output(each) for each in runs]
+
+    def end_runs(self) -> None:
+        """Ends by force what a test that failed has left, which later tests would meet."""
+        while self._runs:
+            with self._runs.pop() as run:
+                run.kill()
 
     def coordinator(self, node: int) -> dict[str, Any]:
         """Returns what the coordinator of a node says; empty while there is none."""
@@ -141,7 +154,7 @@ class Nodes:
             )
 
         try:
-            wait_until(are_there)
+            wait_until(are_there, PATIENCE_SECONDS)
         except AssertionError as error:
             error.add_note(f"iterations of the ranks of each node: {ranks}, wanted {least}")
             raise
@@ -174,6 +187,12 @@ def nodes() -> Iterator[Nodes]:
             yield nodes
         finally:
             nodes.end()
+
+
+@pytest.fixture(autouse=True)
+def _no_runs_left(nodes: Nodes) -> Iterator[None]:
+    yield
+    nodes.end_runs()
 
 
 @pytest.fixture(scope="module")
