@@ -101,7 +101,7 @@ void Arbiter::settle(Nanos now, Ready& ready) {
 // A lost rank gets its order when its host is here again.
 void Arbiter::send_order(const Member& member, Ready& ready) {
   const Host& host = hosts_.at(member.host);
-  if (!host.peer.has_value() || member.is_lost || !member.order.has_value()) return;
+  if (!host.peer.has_value() || member.lost_at.has_value() || !member.order.has_value()) return;
   Order order{.epoch = epoch_, .order = *member.order};
   order.order.job = member.job;
   ready.messages.emplace_back(*host.peer, std::move(order));
@@ -131,7 +131,7 @@ void Arbiter::check_invariants() const {
   }
   GS_CHECK(devices.size() == num_devices_, "{} devices, {} known", num_devices_, devices.size());
   for (const auto& [id, member] : ranks_) {
-    if (member.is_lost) continue;
+    if (member.lost_at.has_value()) continue;
     GS_CHECK(hosts_.at(member.host).peer.has_value() &&
                  hosts_.at(member.host).ranks.at(member.job) == id,
              "rank {}", id.value);

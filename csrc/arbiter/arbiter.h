@@ -90,7 +90,7 @@ class Arbiter {
     // The rank's number in its gang. By that and the gang's name a rank is found again after its
     // coordinator's restart.
     std::uint32_t number = 0;
-    bool is_lost = false;  // its host has said nothing of it since it was lost
+    std::optional<Nanos> lost_at = {};  // its host has said nothing of it since it was lost then
     host::RankReport seen = {};
     Nanos since = {};                           // it was heard of first
     std::optional<host::RankOrder> order = {};  // the last one

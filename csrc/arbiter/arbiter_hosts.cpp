@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -140,7 +141,7 @@ Status Arbiter::note_rank(const HostKey& key, Host& host, const Rank& rank, Nano
     return {StatusCode::kProtocol, fmt::format("more than {} ranks", kMaxRanksOfHost)};
   const JobId id = number_of(key, host, rank);
   Member& member = ranks_.at(id);
-  if (std::exchange(member.is_lost, false)) to_tell_.push_back(id);
+  if (std::exchange(member.lost_at, std::nullopt).has_value()) to_tell_.push_back(id);
   member.number = rank.number;
   member.seen = rank.report;
   // A rank that comes back keeps the time at which it was heard of first, and so its place.
@@ -166,7 +167,7 @@ JobId Arbiter::number_of(const HostKey& key, Host& host, const Rank& rank) {
   };
   auto found = std::find_if(ranks_.begin(), ranks_.end(), [&](const auto& each) {
     const Member& member = each.second;
-    return member.is_lost && member.host == key && member.number == rank.number &&
+    return member.lost_at.has_value() && member.host == key && member.number == rank.number &&
            member.seen.gang == rank.report.gang && !has_number(each.first, member);
   });
   if (found == ranks_.end()) {
@@ -185,7 +186,7 @@ void Arbiter::note_looked(const HostKey& key, Host& host, std::uint64_t round) {
   if (!std::exchange(host.is_telling, false)) return;
   for (const auto& [job, id] : std::map(host.ranks)) {
     GS_CHECK(ranks_.at(id).host == key);
-    if (ranks_.at(id).is_lost) forget(id);
+    if (ranks_.at(id).lost_at.has_value()) forget(id);
   }
 }
 
@@ -208,7 +209,8 @@ void Arbiter::lose(const HostKey& key, Host& host, Nanos now) {
   is_due_ = true;
   for (auto& [id, member] : ranks_) {
     if (member.host != key) continue;
-    member.is_lost = true;
+    // A host that is lost again and again gives its lost ranks no more time.
+    if (!member.lost_at.has_value()) member.lost_at = now;
     member.seen.is_known = member.seen.wants = member.seen.has_lease = false;
     member.seen.is_in_gap = false;
     rows_.report(member.seen, now);
@@ -234,8 +236,8 @@ void Arbiter::forget(JobId id) {
 void Arbiter::forget_lost(Nanos now, Ready& ready) {
   std::vector<JobId> forgotten;
   for (const auto& [id, member] : ranks_) {
-    if (!member.is_lost) continue;
-    const Nanos due = hosts_.at(member.host).lost_at + kGrace;
+    if (!member.lost_at.has_value()) continue;
+    const Nanos due = *member.lost_at + kGrace;
     if (now < due) {
       ready.look_by(due);
       continue;

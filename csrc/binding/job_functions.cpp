@@ -83,7 +83,7 @@ std::uint64_t register_job(const py::kwargs& given) {
 void unregister_job(bool is_exiting) {
   client::Runtime& runtime = installed().runtime();
   const py::gil_scoped_release release;
-  if (is_exiting) return runtime.unregister_job();
+  if (is_exiting) return runtime.unregister_at_exit();
   // The process goes on, alone perhaps, so its memory must be in place.
   const Status held = runtime.hold();
   if (!held.ok()) log::warn("memory stays in the host tier: {}", held.message());
@@ -122,7 +122,7 @@ bool safepoint(bool is_in_backward) {
 }
 
 void end_iteration(std::string_view kind, bool is_optimizer_step) {
-  installed().runtime().end_iteration(kind_of(kind), is_optimizer_step);
+  leave_gate(installed().runtime(), kind_of(kind), is_optimizer_step);
 }
 
 std::uint64_t begin_step() { return wait_for_step(installed().runtime()); }
@@ -131,7 +131,12 @@ void mark_late(const std::vector<std::uintptr_t>& addresses) {
   installed().allocator().mark_late(addresses);
 }
 
-void close_lease(std::string_view kind) { installed().runtime().close_lease(kind_of(kind)); }
+void close_lease(std::string_view text) {
+  client::Runtime& runtime = installed().runtime();
+  const wire::BoundaryKind kind = kind_of(text);
+  const py::gil_scoped_release release;
+  runtime.close_lease(kind);
+}
 
 std::string explain(double timeout_seconds) {
   Process& process = installed();

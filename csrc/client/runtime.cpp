@@ -62,6 +62,7 @@ Status Runtime::register_job(const RegisterOptions& options) {
   return impl_->register_job(options);
 }
 void Runtime::unregister_job() { impl_->unregister_job(); }
+void Runtime::unregister_at_exit() { impl_->unregister_at_exit(); }
 void Runtime::regain_cores() { impl_->regain_cores(); }
 Result<GateResult> Runtime::begin_iteration(Nanos timeout) {
   return impl_->begin_iteration(timeout);
@@ -78,8 +79,13 @@ GateResult Runtime::safepoint(Safepoint where, Nanos timeout) {
   return impl_->safepoint(where, timeout);
 }
 bool Runtime::leave_safepoint() { return impl_->leave_safepoint(); }
+bool Runtime::is_asked() const { return impl_->is_asked(); }
+bool Runtime::end_at_once(wire::BoundaryKind kind, bool is_optimizer_step) {
+  return impl_->end_at_once(kind, is_optimizer_step);
+}
+void Runtime::close_at_boundary() { impl_->close_at_boundary(); }
 void Runtime::end_iteration(wire::BoundaryKind kind, bool is_optimizer_step) {
-  impl_->end_iteration(kind, is_optimizer_step);
+  if (end_at_once(kind, is_optimizer_step)) close_at_boundary();
 }
 bool Runtime::is_in_iteration() const { return impl_->is_in_iteration(); }
 bool Runtime::has_late() const { return impl_->has_late(); }

@@ -100,6 +100,8 @@ class Runtime : public alloc::RoomSource {
   // Closes the lease and tells the coordinator that no iterations follow. Idempotent. Memory that
   // was spilled in the gap stays spilled. A caller that wants it back calls hold() first.
   void unregister_job();
+  // The same where the process ends: no memory is brought back for a thread that waits in the gate.
+  void unregister_at_exit();
   // Gives the process all of its CPUs again, and its own number of threads. Called after
   // unregister_job(), on the thread that iterated, and not while the process ends.
   void regain_cores();
@@ -139,6 +141,11 @@ class Runtime : public alloc::RoomSource {
   [[nodiscard]] bool leave_safepoint();
   // A boundary. Closes the lease here if the coordinator asked for it. No-op outside an iteration.
   void end_iteration(wire::BoundaryKind kind, bool is_optimizer_step);
+  // The two halves of it. true: close_at_boundary() is to follow, which may wait for the device.
+  [[nodiscard]] bool end_at_once(wire::BoundaryKind kind, bool is_optimizer_step);
+  void close_at_boundary();
+  // Whether the coordinator has asked for the lease. Cheap.
+  [[nodiscard]] bool is_asked() const;
   [[nodiscard]] bool is_in_iteration() const;
   // Whether memory that is used late in an iteration (CachingAllocator::mark_late) has not come
   // back with the lease. Cheap.

@@ -7,6 +7,7 @@
 // inherited by anybody, so it stays where it is.
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
+#include "csrc/client/cpu/this_thread.h"
 #include "csrc/client/runtime_impl.h"
 
 namespace gpushare::client {
@@ -43,6 +44,7 @@ void Runtime::Impl::after_fork_in_parent() {
 // Closing only takes the child's own descriptors away. No condition variable is touched: threads
 // that waited on it do not exist here.
 void Runtime::Impl::after_fork_in_child() {
+  forget_this_thread();
   link_.on_fork();
   thread_.on_fork();
   fast_.set_page(nullptr);

@@ -67,6 +67,7 @@ class Runtime::Impl {
   bool is_managed() GS_EXCLUDES(mu_);
   Status register_job(const RegisterOptions& options) GS_EXCLUDES(mu_);
   void unregister_job() GS_EXCLUDES(mu_);
+  void unregister_at_exit() GS_EXCLUDES(mu_);
   void regain_cores() { settle_cores(nullptr); }
   Result<bool> enter_at_once() GS_EXCLUDES(mu_);
   Result<GateResult> begin_iteration(Nanos timeout) GS_EXCLUDES(mu_);
@@ -77,7 +78,9 @@ class Runtime::Impl {
   [[nodiscard]] bool is_in_iteration_here(Safepoint where) const;
   GateResult safepoint(Safepoint where, Nanos timeout) GS_EXCLUDES(mu_);
   bool leave_safepoint() GS_EXCLUDES(mu_);
-  void end_iteration(wire::BoundaryKind kind, bool is_optimizer_step) GS_EXCLUDES(mu_);
+  bool end_at_once(wire::BoundaryKind kind, bool is_optimizer_step) GS_EXCLUDES(mu_);
+  void close_at_boundary() GS_EXCLUDES(mu_);
+  [[nodiscard]] bool is_asked() const;
   [[nodiscard]] bool is_in_iteration() const { return counters_.is_in_iteration(); }
   [[nodiscard]] bool has_late() const { return fast_.has_late(); }
   void wait_for_late() GS_EXCLUDES(mu_);
@@ -130,6 +133,7 @@ class Runtime::Impl {
   // registering.cpp
   wire::Register make_register() GS_REQUIRES(mu_);
   Status wait_registered() GS_REQUIRES(mu_);
+  void forget_registration() GS_REQUIRES(mu_);
   [[nodiscard]] bool is_interrupted_unlocked() GS_REQUIRES(mu_);
   void on_registered(std::vector<UniqueFd> fds) GS_EXCLUDES(mu_);
   Status install_page(std::vector<UniqueFd> fds) GS_REQUIRES(mu_);
@@ -183,7 +187,6 @@ class Runtime::Impl {
 
   // lease_close.cpp
   static bool end_on(wire::LeasePage& page);
-  void end_slow() GS_EXCLUDES(mu_);
   [[nodiscard]] bool close_gate() GS_REQUIRES(mu_);
   bool finish_closing(wire::LeasePage& page) GS_REQUIRES(mu_);
   void retry_closing() GS_EXCLUDES(mu_);

@@ -23,10 +23,9 @@ bool Boundaries::is_in_step_of(OptimizerId optimizer) const {
 
 // A forward begins an iteration where none runs. Where one runs, a step that was made shows that
 // the forward belongs to the next iteration.
-Decision Boundaries::forward_began(bool is_in_backward) {
+Decision Boundaries::forward_began(bool is_in_backward, ThreadId thread) {
   if (is_in_backward || is_only_explicit_) return {};
-  ++forward_depth_;
-  if (forward_depth_ > 1) return {};
+  if (!calls_.begin(thread)) return {};
   has_forward_begun_ = true;
   is_only_steps_ = false;
   if (!is_active_) return begin();
@@ -44,10 +43,8 @@ Decision Boundaries::forward_began(bool is_in_backward) {
 
 // A training forward ends nothing, since its backward and its step follow. An evaluation forward is
 // an iteration of its own.
-Decision Boundaries::forward_ended(bool is_evaluation, bool is_in_backward) {
-  if (is_in_backward || forward_depth_ == 0) return {};
-  --forward_depth_;
-  if (forward_depth_ > 0 || !is_active_ || is_only_explicit_) return {};
+Decision Boundaries::forward_ended(bool is_evaluation, ThreadId thread) {
+  if (!is_active_ || is_only_explicit_) return {};
   if (!is_evaluation) {
     ++forwards_;
     evaluations_ = 0;
@@ -58,7 +55,7 @@ Decision Boundaries::forward_ended(bool is_evaluation, bool is_in_backward) {
   // One evaluation forward inside a training iteration (a teacher, a sample) is part of it.
   const bool is_inside_training = forwards_ > 0 || steps_ > 0;
   if (evaluations_ == 1 && is_inside_training) return {};
-  return end(BoundaryKind::kForward, false);
+  return end(BoundaryKind::kForward, false, thread);
 }
 
 void Boundaries::step_began(OptimizerId optimizer, bool is_in_backward) {
@@ -66,7 +63,7 @@ void Boundaries::step_began(OptimizerId optimizer, bool is_in_backward) {
 }
 
 // Only the outermost step counts: a closure or an optimizer around others makes steps inside it.
-Decision Boundaries::step_ended(OptimizerId optimizer, bool is_in_backward) {
+Decision Boundaries::step_ended(OptimizerId optimizer, bool is_in_backward, ThreadId thread) {
   // The program steps in hooks of the backward, so it will make no step after it.
   if (is_in_backward) {
     steps_in_backward_ = true;
@@ -81,15 +78,15 @@ Decision Boundaries::step_ended(OptimizerId optimizer, bool is_in_backward) {
   if (is_only_steps_) return end_and_begin(BoundaryKind::kOptimizer, true);
   if (steps_ < expected_steps_) return {};
   if (steps_ == expected_steps_) num_short_ = 0;
-  return end(BoundaryKind::kOptimizer, true);
+  return end(BoundaryKind::kOptimizer, true, thread);
 }
 
 void Boundaries::step_failed(OptimizerId optimizer) { std::erase(stepping_, optimizer); }
 
-Decision Boundaries::scaler_updated(bool is_in_backward) {
-  if (is_in_backward || is_only_explicit_ || is_in_forward() || !is_active_) return {};
-  if (steps_ > 0) return end(BoundaryKind::kOptimizer, true);
-  return forwards_ > 0 ? end(BoundaryKind::kScaler, false) : Decision{};
+Decision Boundaries::scaler_updated(bool is_in_backward, ThreadId thread) {
+  if (is_in_backward || is_only_explicit_ || is_in_forward(thread) || !is_active_) return {};
+  if (steps_ > 0) return end(BoundaryKind::kOptimizer, true, thread);
+  return forwards_ > 0 ? end(BoundaryKind::kScaler, false, thread) : Decision{};
 }
 
 Decision Boundaries::stepped() {
@@ -119,10 +116,10 @@ Decision Boundaries::iteration_left() {
   return {.ends = true, .kind = BoundaryKind::kExplicit};
 }
 
-void Boundaries::failed() {
+void Boundaries::failed(ThreadId thread) {
   is_active_ = false;
   is_in_explicit_ = false;
-  forward_depth_ = 0;
+  calls_.leave(thread);
   steps_ = 0;  // a step that the loop still makes does not show that the boundary was too early
   stepping_.clear();
 }
@@ -133,17 +130,19 @@ Decision Boundaries::begin() {
   return {.begins = true};
 }
 
-// The iteration goes on where far more memory is live than at the last boundary.
-Decision Boundaries::end(BoundaryKind kind, bool is_optimizer_step) {
+// The iteration goes on where far more memory is live than at the last boundary. The next one
+// begins at once where other threads are inside the module.
+Decision Boundaries::end(BoundaryKind kind, bool is_optimizer_step, ThreadId thread) {
+  if (calls_.has_others(thread)) return end_and_begin(kind, is_optimizer_step);
   if (live_.refuses()) return {};
   is_active_ = false;
   return {.ends = true, .kind = kind, .is_optimizer_step = is_optimizer_step};
 }
 
 Decision Boundaries::end_and_begin(BoundaryKind kind, bool is_optimizer_step) {
-  Decision decision = end(kind, is_optimizer_step);
-  if (decision.ends) decision.begins = begin().begins;
-  return decision;
+  if (live_.refuses()) return {};
+  begin();
+  return {.ends = true, .begins = true, .kind = kind, .is_optimizer_step = is_optimizer_step};
 }
 
 // Two forwards without a step may be accumulation, if an optimizer is known that steps after the

@@ -21,6 +21,8 @@
 // - loops that never call the registered module: each step is both an end and a begin.
 // - evaluation: the end of a forward ends an iteration, unless that forward stands between a
 //   training forward and its step.
+// - several threads that call the module at a time: an end on one of them, while others are inside,
+//   is a begin as well, so no gap is seen while the module computes.
 //
 // Pure: no torch, no Python, no clock. Not thread-safe; `binding` calls it under the GIL.
 #pragma once
@@ -30,6 +32,7 @@
 
 #include "csrc/base/units.h"
 #include "csrc/watch/live_limit.h"
+#include "csrc/watch/open_calls.h"
 #include "csrc/wire/lease_page.h"
 
 namespace gpushare::watch {
@@ -66,16 +69,21 @@ class Boundaries {
   // `live_bytes` tells cheaply how many bytes are live; without it no boundary is refused.
   explicit Boundaries(bool has_optimizer = false, LiveLimit::LiveBytes live_bytes = {});
 
-  // The registered module is called, and has returned. Calls may nest. A call inside autograd's
-  // backward is recomputation and no event.
-  [[nodiscard]] Decision forward_began(bool is_in_backward);
-  [[nodiscard]] Decision forward_ended(bool is_evaluation, bool is_in_backward);
+  // The registered module is called. Calls may nest. A call inside autograd's backward is
+  // recomputation and no event.
+  [[nodiscard]] Decision forward_began(bool is_in_backward, ThreadId thread = 0);
+  // It has returned. true: forward_ended() follows, since it was the thread's outermost call.
+  // pre: is_in_forward(thread).
+  [[nodiscard]] bool forward_returned(ThreadId thread = 0) { return calls_.end(thread); }
+  [[nodiscard]] Decision forward_ended(bool is_evaluation, ThreadId thread = 0);
   // An optimizer's step begins; has ended; was left by an exception.
   void step_began(OptimizerId optimizer, bool is_in_backward);
-  [[nodiscard]] Decision step_ended(OptimizerId optimizer, bool is_in_backward);
+  [[nodiscard]] Decision step_ended(OptimizerId optimizer,
+                                    bool is_in_backward,
+                                    ThreadId thread = 0);
   void step_failed(OptimizerId optimizer);
   // A GradScaler was updated, which ends an iteration whose step it skipped.
-  [[nodiscard]] Decision scaler_updated(bool is_in_backward);
+  [[nodiscard]] Decision scaler_updated(bool is_in_backward, ThreadId thread = 0);
 
   // job.step(): the user says that here is a boundary.
   [[nodiscard]] Decision stepped();
@@ -86,14 +94,17 @@ class Boundaries {
   [[nodiscard]] Decision iteration_left();
 
   // No iteration runs any more: an exception has left it, or the job parks.
-  void failed();
+  void failed(ThreadId thread = 0);
+  // An exception has left the thread's call, and the iteration goes on in others.
+  void call_failed(ThreadId thread) { calls_.leave(thread); }
 
   [[nodiscard]] bool is_active() const { return is_active_; }
   [[nodiscard]] bool is_in_explicit() const { return is_in_explicit_; }
   // Whether `with job.iteration()` was ever used.
   [[nodiscard]] bool is_only_explicit() const { return is_only_explicit_; }
-  // Whether a forward of the registered module is under way.
-  [[nodiscard]] bool is_in_forward() const { return forward_depth_ > 0; }
+  // Whether a forward of the registered module is under way on the thread; on others.
+  [[nodiscard]] bool is_in_forward(ThreadId thread = 0) const { return calls_.is_inside(thread); }
+  [[nodiscard]] bool has_other_forwards(ThreadId thread) const { return calls_.has_others(thread); }
   [[nodiscard]] bool is_in_step() const { return !stepping_.empty(); }
   [[nodiscard]] bool is_in_step_of(OptimizerId optimizer) const;
   // Bytes that were live at the last boundary; 0 where that is not known.
@@ -101,7 +112,7 @@ class Boundaries {
 
  private:
   Decision begin();
-  Decision end(wire::BoundaryKind kind, bool is_optimizer_step);
+  Decision end(wire::BoundaryKind kind, bool is_optimizer_step, ThreadId thread);
   Decision end_and_begin(wire::BoundaryKind kind, bool is_optimizer_step);
   bool ends_at_next_forward();
   Decision note_late_step();
@@ -112,7 +123,7 @@ class Boundaries {
   bool is_in_explicit_ = false;
   bool is_only_explicit_ = false;
   bool has_forward_begun_ = false;  // since the last job.step()
-  int forward_depth_ = 0;
+  OpenCalls calls_;
   std::vector<OptimizerId> stepping_;  // each once; those whose step has begun and not ended
 
   // Of this iteration.

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 from gpushare import _install, _native, children
 from gpushare._settings.devices import CPU
 from gpushare._torch import model_device, optimizer_steps
+from gpushare._torch.by_identity import ByIdentity
 from gpushare._torch.torch_import import when_torch_is_loaded
 from gpushare.errors import say_once
 
@@ -82,7 +83,7 @@ class Finder:
 
     def __init__(self) -> None:
         """Watches nothing yet."""
-        self._optimizers: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
+        self._optimizers: ByIdentity[torch.optim.Optimizer, None] = ByIdentity()
         self._owned: set[int] | None = None  # ids of the optimizers' parameters; None: look again
         self._job: Job | None = None
         self._model: weakref.ref[torch.nn.Module] | None = None  # the one that was found last
@@ -193,7 +194,7 @@ class Finder:
             if self._model is None or self._model() is not None:
                 return
             self._is_done, self._model = False, None
-        self._optimizers.add(optimizer)
+        self._optimizers[optimizer] = None
         self._owned = None
         if not (self._is_watching or children.is_waiting_for_training()):
             self._watch_calls()

@@ -210,8 +210,8 @@ ALL = (
         name="a boundary drains first",
         guards="as the drain",
         file=CLOSE,
-        line="void Runtime::Impl::end_slow() {\n  drain();\n",
-        instead="void Runtime::Impl::end_slow() {\n",
+        line="void Runtime::Impl::close_at_boundary() {\n  drain();\n",
+        instead="void Runtime::Impl::close_at_boundary() {\n",
         tests=("gs_client_tests Routing.TheDeviceDrainsWithoutTheLockBeforeABoundaryCloses",),
     ),
     Synchronisation(

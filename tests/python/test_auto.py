@@ -210,6 +210,19 @@ def test_where_gpushare_was_refused_watching_ends(finder, monkeypatch):
     assert (optimizer, again) != (None, None)
 
 
+def test_optimizers_that_are_equal_or_not_hashable_are_told_apart(finder):
+    class Equal(torch.optim.SGD):  # noqa: PLW1641 - as a dataclass does
+        def __eq__(self, other):
+            return True
+
+    first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+    optimizers = [Equal(model.parameters(), lr=0.1) for model in (first, second)]
+    assert finder.is_model(first)
+    assert finder.is_model(second)
+    optimizers.pop()
+    assert not finder.is_model(nn.Linear(4, 4))
+
+
 def test_an_unmodified_script_is_a_job(run_forked, coordinator):
     ended = run_forked(
         """

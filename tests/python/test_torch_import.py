@@ -34,6 +34,31 @@ def test_calls_back_after_the_import_and_once(run_python: Run) -> None:
     ]
 
 
+def test_torch_that_was_looked_for_first_is_seen(run_python: Run) -> None:
+    """Libraries look whether torch is there, and some take several attempts to import it."""
+    ended = run_python(
+        """
+        import importlib.util, pkgutil, sys
+        from gpushare._torch.torch_import import when_torch_is_loaded
+        when_torch_is_loaded(lambda: print("one"))
+        when_torch_is_loaded(lambda: print("two"))
+        for _ in range(2):
+            spec = importlib.util.find_spec("torch")
+            print(spec.loader.get_filename() == spec.origin)
+        assert "torch" not in sys.modules
+        sys.modules["torch.version"] = None
+        try:
+            import torch
+        except ImportError:
+            print("failed")
+        del sys.modules["torch.version"]
+        import torch
+        """,
+        disable="1",
+    )
+    assert ended.stdout.splitlines() == ["True", "True", "failed", "one", "two"]
+
+
 def test_without_torch_the_import_fails_as_ever(run_python: Run) -> None:
     ended = run_python(
         """

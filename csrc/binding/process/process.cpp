@@ -101,7 +101,8 @@ void Process::install_handlers() {
     watch_process_exit();
     // The lease would go with the process anyway. Others get it sooner if it is given back before a
     // long teardown.
-    std::atexit([] { of_process([](Process& process) { process.runtime_->unregister_job(); }); });
+    std::atexit(
+        [] { of_process([](Process& process) { process.runtime_->unregister_at_exit(); }); });
     ::pthread_atfork([] { of_process([](Process& process) { process.before_fork(); }); },
                      [] { of_process([](Process& process) { process.after_fork_in_parent(); }); },
                      [] { of_process([](Process& process) { process.after_fork_in_child(); }); });

@@ -87,6 +87,12 @@ void say_who_holds_it(client::Runtime& runtime, Nanos began) {
 
 }  // namespace
 
+void leave_gate(client::Runtime& runtime, wire::BoundaryKind kind, bool is_optimizer_step) {
+  if (!runtime.end_at_once(kind, is_optimizer_step)) return;
+  const py::gil_scoped_release release;
+  runtime.close_at_boundary();
+}
+
 // A handler that raises ends the wait without a lease, if the gate can be closed. While a stream is
 // captured it cannot, so the exception comes once there is a lease again.
 void wait_at_safepoint(client::Runtime& runtime, client::Safepoint where) {

@@ -15,6 +15,10 @@ namespace gpushare::binding {
 // has refused. pre: GIL held.
 void wait_in_gate(client::Runtime& runtime);
 
+// A boundary. The GIL is free while a lease that is asked for is closed: on a GPU that waits for
+// all work that is queued, which may need Python. pre: GIL held.
+void leave_gate(client::Runtime& runtime, wire::BoundaryKind kind, bool is_optimizer_step);
+
 // Stops here until there is a lease again, if this one is wanted back inside the iteration. As
 // above, but the place is given up only where no stream is captured; the exception comes then.
 // pre: GIL held.

@@ -46,11 +46,12 @@ const Pipe& wakeup_pipe() {
 }
 
 // Calls the C function of the module _signal: no Python code runs in it, and so no handler. Returns
-// the descriptor that was set before.
+// the descriptor that was set before. Whether Python warned where that was full cannot be asked,
+// and event loops want no warning.
 int set_wakeup_fd(int fd) {
   static const py::handle function =
       py::object(py::module_::import("_signal").attr("set_wakeup_fd")).release();
-  return function(fd).cast<int>();
+  return function(fd, py::arg("warn_on_full_buffer") = false).cast<int>();
 }
 
 }  // namespace

@@ -3,9 +3,13 @@
 // the state machine is told so, and the error goes on to the program.
 #include "csrc/binding/watch/watch.h"
 
+#include <algorithm>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
+#include "csrc/base/clock.h"
 #include "csrc/binding/watch/watch_torch.h"
 
 namespace py = pybind11;
@@ -31,6 +35,13 @@ bool is_training(PyObject* module) {
   const Ref training = attribute_or_nothing(module, name);
   return training.get() != Py_False;
 }
+
+// How long a thread waits until others have left their calls of the model. No longer, since one of
+// them may itself wait for a call on this thread.
+constexpr Nanos kPatience = seconds(2);
+constexpr auto kLookAgain = std::chrono::milliseconds(1);
+
+watch::ThreadId this_thread() { return PyThread_get_thread_ident(); }
 
 // Leaked: the process may end while a thread is in the gate.
 std::shared_ptr<Watch>& current_watch() {
@@ -64,15 +75,65 @@ const std::shared_ptr<Watch>& Watch::current() { return current_watch(); }
 
 void Watch::set_current(std::shared_ptr<Watch> watch) { current_watch() = std::move(watch); }
 
+// The GIL is free meanwhile, and what a signal's handler raises ends the wait.
+template <typename Is>
+void Watch::wait_while(const Is& is) {
+  while (is()) {
+    {
+      const py::gil_scoped_release release;
+      std::this_thread::sleep_for(kLookAgain);
+    }
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  }
+}
+
+// A lease that is asked for ends when no thread is inside the model. Threads that call it without
+// end would never let that happen, so each waits for the others before it goes on.
+void Watch::wait_for_others() {
+  const watch::ThreadId self = this_thread();
+  if (!boundaries_.has_other_forwards(self)) return;
+  const Nanos deadline = monotonic_now() + kPatience;
+  wait_while([&] {
+    return boundaries_.has_other_forwards(self) && gate_->is_asked() && monotonic_now() < deadline;
+  });
+}
+
+// The call belongs to the iteration that another thread is about to begin, which has no lease yet.
+void Watch::wait_for_who_enters() {
+  const watch::ThreadId self = this_thread();
+  wait_while([&] {
+    return std::ranges::any_of(entering_, [&](watch::ThreadId each) { return each != self; });
+  });
+}
+
+void Watch::enter() {
+  const watch::ThreadId self = this_thread();
+  entering_.push_back(self);
+  try {
+    gate_->enter();
+  } catch (const std::exception&) {
+    entering_.erase(std::ranges::find(entering_, self));
+    throw;
+  }
+  entering_.erase(std::ranges::find(entering_, self));
+}
+
 // A forward inside a backward is recomputation (checkpointing), and boundaries_ leaves it alone.
-void Watch::forward_began() { carry_out(boundaries_.forward_began(is_in_backward())); }
+void Watch::forward_began() {
+  const bool is_recomputed = is_in_backward();
+  if (!is_recomputed && !boundaries_.is_in_forward(this_thread())) {
+    wait_for_others();
+    wait_for_who_enters();
+  }
+  carry_out(boundaries_.forward_began(is_recomputed, this_thread()));
+}
 
 void Watch::forward_ended(PyObject* module,
                           PyObject* const* arguments,
                           Py_ssize_t num_arguments,
                           PyObject* result) {
   // Inside a backward it is recomputation.
-  if (is_in_backward() || !boundaries_.is_in_forward()) return;
+  if (is_in_backward() || !boundaries_.is_in_forward(this_thread())) return;
   bool is_evaluation = false;
   if (is_grad_enabled()) {
     try {
@@ -88,7 +149,14 @@ void Watch::forward_ended(PyObject* module,
       is_evaluation = !requires_grad(arguments[i]);
     }
   }
-  carry_out(boundaries_.forward_ended(is_evaluation, false));
+  carry_out(forward_returned(is_evaluation));
+}
+
+// pre: is_in_forward(), on this thread.
+watch::Decision Watch::forward_returned(bool is_evaluation) {
+  if (!boundaries_.forward_returned(this_thread())) return {};
+  wait_for_others();
+  return boundaries_.forward_ended(is_evaluation, this_thread());
 }
 
 void Watch::forward_failed() {
@@ -99,18 +167,20 @@ void Watch::forward_failed() {
 bool Watch::is_call_of_model() const {
   // Inside a call of the model, or a step, it is part of that. Without gradients, in an iteration,
   // it is no training; at any other time it may use the model's memory.
-  if (is_in_backward() || boundaries_.is_in_forward() || boundaries_.is_in_step()) return false;
+  const bool is_inside = boundaries_.is_in_forward(this_thread()) || boundaries_.is_in_step();
+  if (is_in_backward() || is_inside) return false;
   return !boundaries_.is_active() || is_grad_enabled();
 }
 
 // A compiled training step has called no step that could be seen: its end stands for a forward and
 // for a step. Both decisions are carried out, in this order.
 void Watch::compiled_ended(bool has_stepped) {
-  const watch::Decision at_end = boundaries_.forward_ended(!is_grad_enabled(), false);
+  watch::Decision at_end;
+  if (boundaries_.is_in_forward(this_thread())) at_end = forward_returned(!is_grad_enabled());
   watch::Decision after_step;
   if (has_stepped) {
     boundaries_.step_began(0, false);
-    after_step = boundaries_.step_ended(0, false);
+    after_step = boundaries_.step_ended(0, false, this_thread());
   }
   carry_out(at_end);
   carry_out(after_step);
@@ -135,7 +205,9 @@ void Watch::step_began(PyObject* optimizer) {
 
 void Watch::step_ended(PyObject* optimizer) {
   ++num_steps_;
-  carry_out(boundaries_.step_ended(id_of(optimizer), is_in_backward()));
+  const bool is_early = is_in_backward();
+  if (!is_early) wait_for_others();
+  carry_out(boundaries_.step_ended(id_of(optimizer), is_early, this_thread()));
 }
 
 void Watch::step_failed(PyObject* optimizer) {
@@ -143,7 +215,9 @@ void Watch::step_failed(PyObject* optimizer) {
   boundaries_.step_failed(id_of(optimizer));
 }
 
-void Watch::scaler_updated() { carry_out(boundaries_.scaler_updated(is_in_backward())); }
+void Watch::scaler_updated() {
+  carry_out(boundaries_.scaler_updated(is_in_backward(), this_thread()));
+}
 
 void Watch::raised() {
   const bool is_ours = boundaries_.is_active() && !boundaries_.is_only_explicit();
@@ -152,8 +226,11 @@ void Watch::raised() {
 }
 
 // The lease is given back at once: the program may handle the error and never come here again.
+// Where other threads are inside the model, the last of them ends the iteration.
 void Watch::fail() {
-  boundaries_.failed();
+  boundaries_.call_failed(this_thread());
+  if (boundaries_.has_other_forwards(this_thread())) return;
+  boundaries_.failed(this_thread());
   gate_->close();
 }
 
@@ -174,12 +251,14 @@ void Watch::carry_out(const watch::Decision& decision) {
   if (!decision.begins) return;
   try {
     join_ranks();
-    gate_->enter();
+    enter();
   } catch (const std::exception&) {
-    boundaries_.failed();
+    boundaries_.failed(this_thread());
     throw;
   }
 }
+
+void Watch::park() { boundaries_.failed(this_thread()); }
 
 // A process learns late that it is one of several ranks: torch.distributed starts after the model
 // was registered. It then registers anew, before it asks for a lease.

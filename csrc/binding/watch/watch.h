@@ -89,16 +89,23 @@ class Watch {
   void step();
   void begin_iteration();
   void end_iteration();
-  void park() { boundaries_.failed(); }
+  void park();
   [[nodiscard]] Bytes persistent() const { return boundaries_.persistent(); }
 
  private:
   void carry_out(const watch::Decision& decision);
+  void enter();
+  template <typename Is>
+  void wait_while(const Is& is);
+  void wait_for_others();
+  void wait_for_who_enters();
+  watch::Decision forward_returned(bool is_evaluation);
   void join_ranks();
   [[nodiscard]] bool is_capturing() const { return PySet_GET_SIZE(captures_.get()) > 0; }
 
   const std::unique_ptr<WatchGate> gate_;
   watch::Boundaries boundaries_;
+  std::vector<watch::ThreadId> entering_;  // threads in the gate
   const Ref captures_;
   MarkedState marked_state_;
   Ref join_;  // nothing: no rank is to be joined any more

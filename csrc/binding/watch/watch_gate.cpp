@@ -17,11 +17,16 @@ class ProcessGate final : public WatchGate {
  public:
   void enter() override { wait_in_gate(installed().runtime()); }
   void leave(wire::BoundaryKind kind, bool is_optimizer_step) override {
-    installed().runtime().end_iteration(kind, is_optimizer_step);
+    leave_gate(installed().runtime(), kind, is_optimizer_step);
   }
-  void close() override { installed().runtime().close_lease(wire::BoundaryKind::kException); }
+  void close() override {
+    client::Runtime& runtime = installed().runtime();
+    const py::gil_scoped_release release;
+    runtime.close_lease(wire::BoundaryKind::kException);
+  }
   std::uint64_t begin_step() override { return wait_for_step(installed().runtime()); }
   [[nodiscard]] Bytes live() override { return installed().device().live(); }
+  [[nodiscard]] bool is_asked() override { return installed().runtime().is_asked(); }
 };
 
 // The method of this name, bound to its object. Throws what Python has raised. pre: GIL held.
@@ -57,6 +62,7 @@ class PythonGate final : public WatchGate {
   [[nodiscard]] Bytes live() override {
     return Bytes{to_int(call(method(gate_, "live_bytes").get()))};
   }
+  [[nodiscard]] bool is_asked() override { return false; }
 
  private:
   const Ref gate_;

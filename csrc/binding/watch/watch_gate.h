@@ -25,6 +25,8 @@ class WatchGate {
   // An optimizer's step begins. Returns the number of leases so far.
   virtual std::uint64_t begin_step() = 0;
   [[nodiscard]] virtual Bytes live() = 0;
+  // Whether somebody waits for the lease.
+  [[nodiscard]] virtual bool is_asked() = 0;
 };
 
 // Process::get() when it is used.

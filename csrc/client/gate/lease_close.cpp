@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "csrc/base/clock.h"
@@ -22,9 +23,9 @@
 namespace gpushare::client {
 
 // The fast path of a boundary: figures are stored, and the word becomes kOpenGap. No lock is taken.
-// Only a lease that is asked for leads on to end_slow().
-void Runtime::Impl::end_iteration(wire::BoundaryKind kind, bool is_optimizer_step) {
-  if (!counters_.is_in_iteration()) return;
+// Only a lease that is asked for leads on to close_at_boundary().
+bool Runtime::Impl::end_at_once(wire::BoundaryKind kind, bool is_optimizer_step) {
+  if (!counters_.is_in_iteration()) return false;
   wire::LeasePage* const page = fast_.page();
   const Nanos now = monotonic_now();
   counters_.leave(page, now,
@@ -33,9 +34,14 @@ void Runtime::Impl::end_iteration(wire::BoundaryKind kind, bool is_optimizer_ste
                    .is_optimizer_step = is_optimizer_step,
                    .peak = allocator_.take_peak_backed(),
                    .resident = allocator_.backed()});
-  if (page == nullptr) return;
+  if (page == nullptr) return false;
   refresh_usage(*page, now);
-  if (end_on(*page)) end_slow();
+  return end_on(*page);
+}
+
+bool Runtime::Impl::is_asked() const {
+  const wire::LeasePage* const page = fast_.page();
+  return page != nullptr && wire::load(*page).is_asked();
 }
 
 // The word at a boundary. true: the lease is to be closed.
@@ -47,7 +53,7 @@ bool Runtime::Impl::end_on(wire::LeasePage& page) {
 // Closes at a boundary. The page that was ended may be an old one by now, frozen so that this is
 // reached (carry_over.h). So the end is repeated on the current page, which decides whether the
 // lease is kept.
-void Runtime::Impl::end_slow() {
+void Runtime::Impl::close_at_boundary() {
   drain();
   MutexLock lock(mu_);
   if (page() == nullptr) return;
@@ -123,7 +129,8 @@ void Runtime::Impl::close_lease(wire::BoundaryKind kind) {
   if (kind == wire::BoundaryKind::kException && is_anothers_iteration()) return;
   drain();
   MutexLock lock(mu_);
-  if (gate_.is_parked()) give_up_parked();
+  // A thread that waits in the gate has not failed if another one has: it waits on.
+  if (gate_.is_parked() && gate_.is_free_for(std::this_thread::get_id())) give_up_parked();
   if (counters_.is_in_iteration()) {
     counters_.leave(page(), monotonic_now(),
                     {.kind = kind,

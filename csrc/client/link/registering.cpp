@@ -139,6 +139,20 @@ void Runtime::Impl::unregister_job() {
   MutexLock lock(mu_);
   if (!registration_.is_wanted()) return;
   if (gate_.is_parked()) give_up_parked();
+  forget_registration();
+}
+
+// A thread may wait in the gate still, of a program whose main thread has ended. Its memory would
+// come back only to be freed, and others would have to make room for it.
+void Runtime::Impl::unregister_at_exit() {
+  drain();
+  MutexLock lock(mu_);
+  if (!registration_.is_wanted()) return;
+  if (gate_.is_parked() && page() != nullptr && wire::give_up(*page())) ring();
+  forget_registration();
+}
+
+void Runtime::Impl::forget_registration() {
   close_if_open(wire::BoundaryKind::kExplicit);
   send(wire::Unregister{.of = link_.address()});
   registration_.end();

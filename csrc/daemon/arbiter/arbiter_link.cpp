@@ -36,21 +36,15 @@ constexpr std::size_t kMostUnsent = std::size_t{4} << 20;
 // How soon the bytes are sent again that the socket did not take.
 constexpr Nanos kFlush = millis(5);
 
-// In the order of the numbers by which ranks and single jobs name them.
-std::string names_of_devices(const DaemonOptions& options) {
-  std::string list;
-  for (const DeviceOptions& device : options.devices)
-    list += (list.empty() ? "" : ",") + device.name;
-  return list;
-}
-
 }  // namespace
 
 ArbiterLink::ArbiterLink(const DaemonOptions& options,
+                         std::string devices,
                          std::uint64_t instance,
                          ipc::EventLoop& loop,
                          Callbacks callbacks)
     : options_(options),
+      devices_(std::move(devices)),
       instance_(instance),
       loop_(loop),
       callbacks_(std::move(callbacks)),
@@ -162,7 +156,7 @@ Status ArbiterLink::join(const ArbiterMessage& message) {
                                         .host = host_name(),
                                         .place = options_.socket,
                                         .instance = instance_,
-                                        .devices = names_of_devices(options_),
+                                        .devices = devices_,
                                         .seen_epoch = side_.seen_epoch()}));
   callbacks_.on_look();
   return send_changes();

@@ -39,7 +39,10 @@ class ArbiterLink {
 
   // `instance` differs from that of the coordinator before. pre: options.arbiter is an address.
   // `options` and `loop` must outlive it.
+  // `devices`: a list with commas, in the order of the numbers by which ranks and single jobs name
+  // them.
   ArbiterLink(const DaemonOptions& options,
+              std::string devices,
               std::uint64_t instance,
               ipc::EventLoop& loop,
               Callbacks callbacks);
@@ -75,6 +78,7 @@ class ArbiterLink {
   void on_due();
 
   const DaemonOptions& options_;
+  const std::string devices_;
   const std::uint64_t instance_;
   ipc::EventLoop& loop_;
   const Callbacks callbacks_;

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
@@ -59,18 +60,22 @@ class JobsInRows final : public host::RowMachines {
 
 }  // namespace
 
+// The machines are those of the devices that were claimed, so ranks name devices by their places
+// among these.
 void Server::Impl::begin_gangs() {
+  std::vector<std::string> names;
+  for (const DeviceMachine& machine : machines_)
+    names.push_back(machine.name);
   if (!options_.arbiter.empty()) {
     arbiter_.emplace(
-        options_, epoch_, loop_,
+        options_, fmt::format("{}", fmt::join(names, ",")), epoch_, loop_,
         ArbiterLink::Callbacks{.on_look = [this] { report_ranks(monotonic_now()); },
                                .on_orders = [this](const auto& orders) { carry_out(orders); },
                                .on_changed = [this] { note_arbiter(); }});
     arbiter_->begin();
   } else if (machines_.size() > 1) {
     host::RowOptions options = row_options(options_);
-    for (const DeviceMachine& machine : machines_)
-      options.devices.push_back(machine.name);
+    options.devices = std::move(names);
     gang_rows_.emplace(std::move(options));
   }
 }

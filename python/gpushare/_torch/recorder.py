@@ -20,8 +20,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
+from gpushare._torch.by_identity import ByIdentity
 from gpushare._torch.torch_import import when_torch_is_loaded
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Recorder:
         self._num_optimizer_steps = 0
         self._parameters: list[torch.Tensor] = []
         self._seen_parameters: set[int] = set()
-        self._seen_groups: WeakKeyDictionary[torch.optim.Optimizer, int] = WeakKeyDictionary()
+        self._seen_groups: ByIdentity[torch.optim.Optimizer, int] = ByIdentity()
 
     def hook_torch(self) -> None:
         """Watches ``torch.autograd.backward`` and the steps of all optimizers."""

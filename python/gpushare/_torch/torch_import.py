@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
-import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
+from typing import Any
 
 
 def when_torch_is_loaded(callback: Callable[[], None]) -> None:
@@ -23,7 +23,10 @@ def when_torch_is_loaded(callback: Callable[[], None]) -> None:
 
 
 class _TorchFinder(importlib.abc.MetaPathFinder):
-    """Finds torch through the other finders, and wraps what would load it."""
+    """Finds torch through the finders after it, and wraps what would load it.
+
+    It stays until torch is loaded. Programs look for torch without loading it, and load it later.
+    """
 
     def __init__(self, callback: Callable[[], None]) -> None:
         self._callback = callback
@@ -34,16 +37,22 @@ class _TorchFinder(importlib.abc.MetaPathFinder):
         path: Sequence[str] | None,
         target: ModuleType | None = None,
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != "torch":
+        finders = list(sys.meta_path)
+        if fullname != "torch" or self not in finders:
             return None
-        # Several of these may wait for torch: each steps aside and asks the rest.
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec("torch")
-        if spec is None or spec.loader is None:
-            sys.meta_path.insert(0, self)
-            return None
-        spec.loader = _CallbackLoader(spec.loader, self._callback)
-        return spec
+        # Those before it were asked, and did not find it. Those after it may be its like.
+        for finder in finders[finders.index(self) + 1 :]:
+            spec = finder.find_spec(fullname, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _CallbackLoader(spec.loader, self._call_back_once)
+                return spec
+        return None
+
+    def _call_back_once(self) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+            self._callback()
 
 
 class _CallbackLoader(importlib.abc.Loader):
@@ -52,6 +61,10 @@ class _CallbackLoader(importlib.abc.Loader):
     def __init__(self, inner: importlib.abc.Loader, callback: Callable[[], None]) -> None:
         self._inner = inner
         self._callback = callback
+
+    def __getattr__(self, name: str) -> Any:
+        """Answers who asks a loader that was only looked up, such as for the file's name."""
+        return getattr(self._inner, name)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
         return self._inner.create_module(spec)

@@ -6,6 +6,7 @@ namespace gpushare::watch {
 namespace {
 
 constexpr OptimizerId kOuter = 99;
+constexpr ThreadId kOtherThread = 1;
 
 std::string_view name_of(wire::BoundaryKind kind) {
   switch (kind) {
@@ -18,11 +19,16 @@ std::string_view name_of(wire::BoundaryKind kind) {
   }
 }
 
+Decision end_forward(Boundaries& machine, bool is_evaluation, ThreadId thread = 0) {
+  if (!machine.is_in_forward(thread) || !machine.forward_returned(thread)) return {};
+  return machine.forward_ended(is_evaluation, thread);
+}
+
 // Both halves of a forward as one event; at most one of them ends or begins an iteration that the
 // other does not.
 Decision whole_forward(Boundaries& machine, bool is_evaluation) {
   Decision whole = machine.forward_began(false);
-  const Decision end = machine.forward_ended(is_evaluation, false);
+  const Decision end = end_forward(machine, is_evaluation);
   whole.begins |= end.begins;
   if (end.ends) {
     whole.ends = true;
@@ -60,7 +66,10 @@ Decision apply(Boundaries& machine, char event) {
     case 'F':
     case 'E': return whole_forward(machine, event == 'E');
     case 'f': return machine.forward_began(false);
-    case 'g': return machine.forward_ended(false, false);
+    case 'g': return end_forward(machine, false);
+    case 'h': return end_forward(machine, true);
+    case '<': return machine.forward_began(false, kOtherThread);
+    case '>': return end_forward(machine, true, kOtherThread);
     case 'S':
     case 'T': return whole_step(machine, event, false);
     case 's': return whole_step(machine, event, true);

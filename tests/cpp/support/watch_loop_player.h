@@ -4,7 +4,8 @@
 //   S T    steps of two optimizers                        s    a step inside the backward
 //   [ ]    an outer optimizer's step begins, ends (a closure, SAM)
 //   U J    GradScaler.update, job.step()                  ( )  an explicit iteration
-//   X      an exception leaves the iteration
+//   X      an exception leaves the iteration              h    an evaluation forward ends
+//   < >    an evaluation forward on another thread begins, ends
 #pragma once
 
 #include <string>

@@ -58,6 +58,10 @@ constexpr Loop kLoops[] = {
     {"ExceptionInsideAStep", "F[X FS", "b-- be"},
     {"ExceptionInsideAnExplicitIteration", "(X (F)", "b- b-e"},
     {"AModuleThatCallsItself", "ffgg S", "b--- e"},
+    {"ThreadsThatInferAtATime", "f < h f > h <>", "b - x - x e be"},
+    {"ACallInsideACallOnAThread", "f < < > h >", "b---xe"},
+    {"AStepWhileAnotherThreadInfers", "F < S > FS", "b-xebe"},
+    {"ExceptionBesideAnotherThread", "f < X > F", "b---b"},
     {"AStepOfAStaleOuterStep", "F[ [ ] F", "b- - e b"},
 };
 
@@ -128,7 +132,6 @@ TEST(Boundaries, AreNeverInsideABackward) {
   Boundaries machine;
   static_cast<void>(apply(machine, 'F'));
   EXPECT_TRUE(machine.forward_began(true).is_nothing());
-  EXPECT_TRUE(machine.forward_ended(true, true).is_nothing());
   EXPECT_TRUE(machine.scaler_updated(true).is_nothing());
   EXPECT_TRUE(machine.is_active());
 }

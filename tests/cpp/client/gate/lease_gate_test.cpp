@@ -145,6 +145,26 @@ TEST_F(LeaseGate, GivesUpItsPlace) {
   EXPECT_EQ(enter(), Term{1});
 }
 
+// As if a thread had called the model with a wrong argument while another one waits for the lease.
+TEST_F(LeaseGate, KeepsItsPlaceWhenAnotherThreadFails) {
+  auto entered = job_.begin_elsewhere();
+  coordinator_.wait_state(LeaseState::kWanted);
+  job_.runtime->close_lease(wire::BoundaryKind::kException);
+  EXPECT_EQ(state(), LeaseState::kWanted);
+  EXPECT_EQ(coordinator_.page().is_parked.load(), 1U);
+  coordinator_.grant_lease();
+  EXPECT_EQ(*entered.get(), GateResult::kEntered);
+}
+
+TEST_F(LeaseGate, SaysWhetherItsLeaseIsAskedFor) {
+  enter();
+  EXPECT_FALSE(job_.runtime->is_asked());
+  EXPECT_EQ(wire::ask(coordinator_.page(), Term{1}), wire::AskResult::kAsked);
+  EXPECT_TRUE(job_.runtime->is_asked());
+  job_.end();
+  EXPECT_FALSE(job_.runtime->is_asked());
+}
+
 TEST_F(LeaseGate, GivesBackWhatWasGrantedWhileItGaveUp) {
   EXPECT_EQ(*job_.runtime->begin_iteration(millis(1)), GateResult::kTimedOut);
   coordinator_.grant_lease();

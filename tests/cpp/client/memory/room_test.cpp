@@ -144,6 +144,15 @@ TEST_F(Room, GivingUpBringsEverythingBackFirst) {
   EXPECT_EQ(wire::load(coordinator_->page()).state(), LeaseState::kIdle);
 }
 
+TEST_F(Room, AtTheEndOfTheProcessNothingComesBack) {
+  park_with_tensors();
+  coordinator_->revoke(job_->allocator->room());
+  job_->runtime->unregister_at_exit();
+  EXPECT_EQ(resident(), Bytes{0});
+  EXPECT_EQ(wire::load(coordinator_->page()).state(), LeaseState::kIdle);
+  EXPECT_FALSE(job_->runtime->stats().is_registered);
+}
+
 TEST_F(Room, ARestoreThatFailsGivesTheLeaseBackAndCanBeTriedAgain) {
   start_in_room(mib(32), mib(8));
   register_and_park();
