@@ -83,7 +83,8 @@ Result<std::string> Arbiter::join(PeerId peer, const Join& join, Nanos now) {
   host.is_telling = true;
   peers_.emplace(peer, key);
   // Some arbiter has given orders of a higher epoch, so the host takes none of this one's.
-  if (join.seen_epoch > epoch_) epoch_ = join.seen_epoch + 1;
+  // If a host lies, all may come to have seen the last epoch there is. That one then goes on.
+  if (join.seen_epoch > epoch_) epoch_ = std::min(join.seen_epoch + 1, kMostEpoch);
   is_due_ = true;
   return fmt::format("{} ({})", join.host, join.place);
 }

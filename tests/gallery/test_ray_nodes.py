@@ -288,7 +288,8 @@ def test_down_ends_what_up_has_started_and_nothing_else(nodes: Nodes) -> None:
     # An administrator's coordinator is left alone by both.
     runtime = str(Path(nodes.sockets[1]).parent.parent)
     environment = nodes.env | {"XDG_RUNTIME_DIR": runtime}
-    subprocess.run(gpushare_command("coordinator", "start"), env=environment, check=True)
+    start = gpushare_command("coordinator", "start", "--linger", "never")
+    subprocess.run(start, env=environment, check=True)
     pid = nodes.coordinator(1)["coordinator"]["pid"]
     ended = nodes.gpushare("up", "--port", str(nodes.port))
     assert ended.returncode == 0

@@ -53,11 +53,12 @@ def test_a_line_has_the_fields_that_the_coordinator_writes() -> None:
 def test_damaged_lines_are_counted_and_the_others_count() -> None:
     cut_off = line(job=2)[:100]
     bad = ["{}\n", "[1]\n", "\xff\n", line(uid="root"), line(job=1 << 70), line(name=None)]
+    bad += [line(wait_status=(1 << 63) - 1)]
     lines = _read(line() + cut_off + "\n" + "".join(bad) + line(job=3))
     assert [row[4] for row in lines.rows] == [1, 3]
     assert lines.num_damaged == 1 + len(bad)
     (note,) = lines.notes(Journal(Path("/j"), True, b""))
-    assert note == "/j: 7 lines are damaged and left out"
+    assert note == "/j: 8 lines are damaged and left out"
 
 
 def test_lines_of_a_later_version_are_named() -> None:
@@ -160,6 +161,18 @@ def test_filters(folder: Path, accounts: Opened) -> None:
     assert [job["job"] for job in found.find("gpt")] == [1, 2]
     assert [job["job"] for job in found.find("2")] == [2]
     assert found.find("012") == []
+
+
+def test_a_damaged_ending_costs_its_line_alone(folder: Path, accounts: Opened) -> None:
+    write(folder, line(), line(job=2, id="b" * 12, wait_status=(1 << 63) - 1))
+    assert [job["job"] for job in accounts().jobs(ALL)] == [1]
+
+
+def test_a_text_that_is_no_utf_8_matches_no_job(folder: Path, accounts: Opened) -> None:
+    write(folder, line())
+    found = accounts()
+    assert found.find("\udcff") == []
+    assert found.jobs(Filter(group="\udcff")) == []
 
 
 def test_what_cannot_be_read_is_said(folder: Path, accounts: Opened) -> None:

@@ -94,6 +94,22 @@ def test_a_damaged_archive_is_refused_in_a_sentence(tmp_path: Path) -> None:
         Database(str(tmp_path / "none" / "a.db"))
 
 
+def test_an_ending_that_is_none_is_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier commands took such a line from a damaged journal."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    path = str(tmp_path / "a.db")
+    with closing(Database(path)) as archive:
+        archive.add(_rows(line()))
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("UPDATE parts SET wait_status = ?", [(1 << 63) - 1])
+        file.commit()
+    with closing(Accounts(path)) as accounts:
+        endings = [(job["id"], job["exit_code"], job["signal"]) for job in accounts.jobs(Filter())]
+    assert ("0123456789ab", None, None) in endings
+
+
 def test_what_is_no_plain_file_is_no_archive(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -102,6 +102,16 @@ def test_a_report_is_of_the_newest_that_is_meant(folder: Path) -> None:
     assert "no job in the accounts has the id, number or name 'nobody?'" in ended.stderr
 
 
+def test_a_word_that_is_no_utf_8_means_no_job(folder: Path) -> None:
+    _write_two(folder)
+    ended = gpushare("report", "\udcff", socket="none")
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
+    assert "no job in the accounts has the id, number or name '?'" in ended.stderr
+    ended = gpushare("history", "--since", "all", "--group", "\udcff", socket="none")
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert "no such job has ended" in ended.stderr
+
+
 def test_without_jobs_the_folders_are_named(folder: Path) -> None:
     for command in ("history", "usage"):
         ended = gpushare(command, socket="none")

@@ -8,23 +8,27 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gpushare._settings import config
+from gpushare.cli.app import run_app
 from gpushare.cli.coordinator import _not_one_log, read_log
 from tests.python.command_line import needs_daemon
 from tests.python.conftest import clean_environment
 from tests.python.fake_coordinator import FakeCoordinator
 
+GPU = "cuda:GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
+
 
 def _gpushare(
-    *arguments: str, socket: Path, config: str = os.devnull
+    *arguments: str, socket: Path, config: str = os.devnull, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "gpushare", *arguments],
-        env=clean_environment(socket=str(socket), config=config),
+        env=clean_environment(socket=str(socket), config=config, **variables),
         capture_output=True,
         text=True,
         timeout=60,
@@ -92,6 +96,126 @@ def test_a_wrong_setting_that_the_coordinator_alone_reads_is_exit_2(
     assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1), ended.stderr
     assert bad.split(maxsplit=1)[0] in ended.stderr
     assert not socket.exists()
+
+
+@needs_daemon
+def test_a_file_keeps_part_of_the_cpus_capacity_from_jobs(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text('[device.cpu]\ncapacity = "64MiB"\nreserve = "32MiB"\n')
+    socket = tmp_path / "sock"
+    started = _gpushare("coordinator", "start", socket=socket, config=str(file))
+    try:
+        assert started.stdout == f"coordinator of cpu (32.0 MiB) listens at {socket}\n"
+        log = _gpushare("coordinator", "log", socket=socket).stdout
+        assert "32.0 MiB for jobs, 32.0 MiB kept from them" in log
+    finally:
+        _gpushare("coordinator", "stop", socket=socket)
+
+
+NONE = "/nonexistent"
+ARBITER = "tcp:127.0.0.1:7070"
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "file", "said"),
+    [
+        ("", {"linger": "x"}, "", "GPUSHARE_LINGER: bad value 'x'; allowed: "),
+        ("", {"spill_dir": NONE}, "", f"GPUSHARE_SPILL_DIR: bad value '{NONE}'; allowed: a folder"),
+        (f"--spill-dir {NONE}", {}, "", f"--spill-dir: bad value '{NONE}'; allowed: a folder"),
+        (
+            "", {}, f"[host]\nspill_dir = '{NONE}'",
+            f"FILE: host.spill_dir: bad value '{NONE}'; allowed: a folder to write to",
+        ),
+        ("", {"arbiter": ARBITER}, "", f"GPUSHARE_ARBITER: {ARBITER}; say GPUSHARE_ARBITER_TOKEN_"),
+        (
+            "", {}, f"[coordinator]\narbiter = '{ARBITER}'",
+            f"FILE: coordinator.arbiter: {ARBITER}; say coordinator.arbiter_token_file, too, ",
+        ),
+        (
+            "", {"host_ram_budget": "1GiB"}, "",
+            "GPUSHARE_HOST_RAM_BUDGET: bad value '1.0 GiB'; allowed: only with a folder for the "
+            "rest, GPUSHARE_SPILL_DIR",
+        ),
+        (
+            "--host-ram-budget 1GiB", {}, "",
+            "--host-ram-budget: bad value '1.0 GiB'; allowed: only with a folder for the rest, "
+            "--spill-dir",
+        ),
+        (
+            "--host-ram-budget 2GiB --spill-dir /tmp", {"host_budget": "1GiB"}, "",
+            "--host-ram-budget: bad value '2.0 GiB'; allowed: at most GPUSHARE_HOST_BUDGET, "
+            "1.0 GiB, part of which it is",
+        ),
+        (
+            "", {}, f"[log]\nfile = '{NONE}/x.log'",
+            f"FILE: log.file: {NONE}/x.log; there is no folder {NONE}",
+        ),
+        (
+            "", {}, "[device.cpu]\ncapacity = '64MiB'\nreserve = '63MiB'",
+            "FILE: device.cpu.reserve: bad value '63.0 MiB'; allowed: at least 2 MiB less than the "
+            "capacity, 64.0 MiB",
+        ),
+        (
+            f"--device {GPU} --capacity 64MiB", {"reserve": "1GiB"}, "",
+            "GPUSHARE_RESERVE: bad value '1.0 GiB'; allowed: at least 2 MiB less than",
+        ),
+    ],
+)  # fmt: skip
+def test_a_setting_that_cannot_be_is_named_as_it_was_written(
+    tmp_path: Path, words: str, variables: dict[str, str], file: str, said: str
+) -> None:
+    path, socket = tmp_path / "c.toml", tmp_path / "sock"
+    path.write_text(file)
+    ended = _gpushare(
+        "coordinator", "start", *words.split(), socket=socket, config=str(path), **variables
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith(f"gpushare: {said.replace('FILE', str(path))}")
+    assert not socket.exists()
+
+
+Started = Callable[..., list[str]]
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Started:
+    """started(words, file, name="value"): with which words `coordinator start` calls gpushared."""
+
+    def start(words: str, file: str, **variables: str) -> list[str]:
+        path = tmp_path / "c.toml"
+        path.write_text(file)
+        env = clean_environment(socket=str(tmp_path / "sock"), config=str(path), **variables)
+        monkeypatch.setattr(os, "environ", env)
+        commands: list[list[str]] = []
+
+        def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+            commands.append(command)
+            return subprocess.CompletedProcess(command, 1)
+
+        monkeypatch.setattr(subprocess, "run", run)
+        monkeypatch.setattr(config, "daemon_path", lambda: "gpushared")
+        run_app(["coordinator", "start", *words.split()])
+        return commands[0]
+
+    return start
+
+
+@pytest.mark.parametrize(
+    ("words", "linger", "file", "told"),
+    [
+        ("", "", "", "never"),
+        ("", "1s", "", "1"),
+        ("", "", "[coordinator]\nlinger = '2s'", "2"),
+        ("--linger 3s", "x", "", "3"),
+        ("--linger never", "1s", "", "never"),
+    ],
+)
+def test_a_coordinator_lingers_as_it_is_told_and_by_default_for_ever(
+    started: Started, words: str, linger: str, file: str, told: str
+) -> None:
+    command = started(words, file, linger=linger)
+    assert command[command.index("--linger-s") + 1] == told
 
 
 def test_a_log_that_may_not_be_read_is_exit_1_in_one_line(tmp_path: Path) -> None:

@@ -29,7 +29,6 @@ GPU = f"cuda:{UUID}"
 
 def _gpushare(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     environment = clean_environment(config=os.devnull, **more)
-    environment.pop("GPUSHARE_SOCKET", None)
     return subprocess.run(
         [sys.executable, "-m", "gpushare", *arguments],
         env={**environment, "XDG_RUNTIME_DIR": str(folder)},
@@ -124,7 +123,7 @@ def two(folder: Path) -> Iterator[FakeCoordinator]:
 def test_of_several_devices_of_one_coordinator_the_named_one_is_shown(
     folder: Path, two: FakeCoordinator, is_socket_said: bool
 ) -> None:
-    more = {"GPUSHARE_SOCKET": two.path} if is_socket_said else {}
+    more = {"socket": two.path} if is_socket_said else {}
     for device, first, jobs in (("", "CPU 0 ", "gpt,vit"), ("cpu:1", "CPU 1 ", "vit")):
         option = ["--device", device] if device else []
         shown = _gpushare(folder, "status", *option, **more).stdout
@@ -252,6 +251,46 @@ def test_a_configured_socket_is_the_only_one() -> None:
     assert [(each.device, each.paths) for each in found] == [("", ["/x/sock"])]
     with pytest.raises(ConfigError, match="--device cuda:1"):
         find_sockets(config.Config(), "cuda:1")
+
+
+LACKING = ("cpu:1", "cuda", GPU)
+
+
+@pytest.mark.parametrize("device", LACKING)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("coordinator", "stop"),
+        ("coordinator", "stop", "--force"),
+        ("policy", "fifo"),
+        ("status",),
+        ("pause", "gpt"),
+        ("limit", "gpt", "1GiB"),
+        ("set", "gpt", "--weight", "2"),
+        ("set", "gpt", "--policy", "rr"),
+    ],
+    ids=" ".join,
+)
+def test_nothing_is_sent_to_a_coordinator_that_lacks_the_device(
+    folder: Path, command: tuple[str, ...], device: str
+) -> None:
+    with FakeCoordinator(folder / "sock", _report("cpu", 71, make_job(3, "gpt"))) as fake:
+        ended = _gpushare(folder, *command, "--device", device, socket=fake.path)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr == (
+        f"gpushare: no coordinator has the device {device}. The one that answers has cpu\n"
+    )
+    assert {request["type"] for request in fake.requests} == {"status_request"}
+
+
+def test_a_kind_of_device_is_not_changed_with_another(folder: Path) -> None:
+    report = _report("cpu", 71)
+    report["devices"] += _report(GPU, 71)["devices"]
+    with FakeCoordinator(folder / "sock", report) as fake:
+        ended = _gpushare(folder, "coordinator", "stop", "--device", "cuda", socket=fake.path)
+    assert ended.returncode == 4
+    assert f"cuda has a coordinator in common with other devices (cpu, {GPU})" in ended.stderr
+    assert {request["type"] for request in fake.requests} == {"status_request"}
 
 
 def test_labels() -> None:

@@ -43,6 +43,7 @@ def test_none_takes_the_limit_away(tmp_path: Path) -> None:
     ("arguments", "code", "said"),
     [
         (("bert", "1GiB"), 4, "no job is named bert"),
+        (("@sweep", "1GiB"), 2, "@sweep: this command takes one job, and no group"),
         (("gpt", "1GiB"), 2, "jobs 3, 4 are named gpt"),
         (("3", "much"), 2, "a size like"),
     ],

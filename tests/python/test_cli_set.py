@@ -54,6 +54,7 @@ def test_all_of_it_goes_in_one_request(tmp_path: Path) -> None:
     ("options", "said"),
     [
         ((), "nothing to change: say --priority, --weight, --memory-limit, --deadline,"),
+        ((), "--share-limit, --elastic-limits, --hard-limits or --policy"),
         (("--priority", "high"), "priority: 'high'; allowed: guaranteed"),
         (("--weight", "0"), "weight: 0.0; allowed"),
         (("--deadline", "soon"), "deadline: 'soon'; allowed"),

@@ -97,8 +97,9 @@ def test_a_state_is_said_once() -> None:
 def test_a_group_is_no_job(tmp_path: Path) -> None:
     with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
         ended = gpushare("why", "@sweep", socket=fake.path)
-    assert ended.returncode == 4
-    assert "takes one job, and no group. See: gpushare ps --group sweep" in ended.stderr
+    assert ended.returncode == 2
+    said = "takes one job, and no group; its jobs are listed by gpushare ps --group sweep. "
+    assert said in ended.stderr
 
 
 def test_an_older_coordinator_is_named_as_such(tmp_path: Path) -> None:

@@ -141,8 +141,11 @@ def test_other_texts_are_left_to_the_simulator(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (HELIOS.replace("250", "soon"), "line 2: could not convert string to float: 'soon'"),
-        (SLURM.replace("2026-11-20T10:05:00|60", "Unknown|60"), "line 4: Invalid isoformat"),
+        (HELIOS.replace("250", "soon"), "line 2: column 'duration': 'soon' is not a finite number"),
+        (
+            SLURM.replace("2026-11-20T10:05:00|60", "Unknown|60"),
+            "line 4: column 'Submit': 'Unknown' is not a time such as 2017-10-07 01:12:09",
+        ),
         (json.dumps([{"attempts": []}]), "job 1: it has no 'vc'"),
         ('[{"attempts": ', "line 1:"),
         (
@@ -154,6 +157,68 @@ def test_other_texts_are_left_to_the_simulator(text: str) -> None:
 def test_what_does_not_fit_is_said_with_its_place(text: str, what: str) -> None:
     with pytest.raises(ValueError, match=what):
         read(text)
+
+
+def _pai(*lines: str) -> str:
+    return "\n".join(["job_id,user,num_gpu,submit_time,duration", *lines]) + "\n"
+
+
+def _slurm(elapsed: str, gpus: str = "1") -> str:
+    head = "JobID|User|Submit|Elapsed|AllocTRES\n"
+    return f"{head}1|u|2026-01-01T00:00:00|{elapsed}|gres/gpu={gpus}\n"
+
+
+def _philly(**fields: Any) -> str:
+    return json.dumps([PHILLY[1], PHILLY[0] | fields])
+
+
+GOOD = "a,u,1,0,5"
+LONG = PHILLY[0] | {
+    "attempts": [
+        {"start_time": "0001-01-01", "end_time": "9999-01-01", "detail": [{"gpus": ["gpu0"]}]}
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (_pai("a,u,1,0,inf"), "line 2: column 'duration': 'inf' is not a finite number"),
+        (_pai(GOOD, "a,u,1,0,nan"), "line 3: column 'duration': 'nan' is not a finite number"),
+        (_pai(GOOD, "", "a,u,1,0,1e308"), r"line 4: it runs 1e\+308 s, allowed are 0 to 1e\+09"),
+        (_pai("a,u,inf,0,5"), "line 2: column 'num_gpu': 'inf'"),
+        (_pai("a,u,1e300,0,5"), r"line 2: it has 1e\+300 GPUs, allowed are 0.001 to 1e\+06"),
+        (_pai("a,u,0.0001,0,5"), "line 2: it has 0.0001 GPUs, allowed are 0.001 to"),
+        (_pai(GOOD, "a,u,1,nan,5"), "line 3: column 'submit_time': 'nan'"),
+        (_pai("a,u,1,2e9,5", GOOD), r"line 2: it comes 2e\+09 s after the first job \(line 3\)"),
+        (_pai(GOOD, f"{'a' * 200_000},u,1,0,5"), "line 3: field larger than field limit"),
+        (_slurm("9" * 400 + ":00:00"), r"line 2: column 'Elapsed': '9{40}...' is not a time"),
+        (_slurm("1:00:00", "9" * 400), "line 2: it has inf GPUs"),
+        (TIRESIAS.replace("600", "9" * 4000), r"line 2: column 'iterations': '9{40}...' is not"),
+        (TIRESIAS.replace("600", "0.5"), "line 2: column 'iterations': '0.5' is not a whole"),
+        (TIRESIAS.replace("600", "-1"), "line 2: it has -1 iterations, allowed are 0 to"),
+        ("\n[" * 50_000 + '"attempts"', "line 102: more than 100 lists or objects are inside"),
+        (_philly(user=5), "job 2: 'user': '5' is not a text in quotes"),
+        (_philly(user=None), "job 2: 'user': 'null' is not a text"),
+        (_philly(submitted_time="soon"), "job 2: 'submitted_time': 'soon' is not a time such"),
+        (json.dumps([*PHILLY, LONG]), "job 3: it runs 3.16e"),
+    ],
+)
+def test_numbers_that_cannot_be_simulated_are_refused_where_they_stand(
+    text: str, what: str
+) -> None:
+    with pytest.raises(ValueError, match=what):
+        read(text)
+
+
+def test_jobs_that_are_left_out_have_no_part_in_the_sums() -> None:
+    found = _read(_pai(GOOD, "b,u,-1,0,5", "c,u,1,0,-1e308"))
+    assert found.left_out == ["1 without a GPU", "1 that never ran"]
+
+
+def test_a_long_name_is_cut_to_what_a_trace_may_have() -> None:
+    (job,) = _read(_pai(f"{'a' * 1000},u,1,0,5")).jobs
+    assert job.name == "a" * 128
 
 
 def _row(**fields: Any) -> dict[str, Any]:
@@ -184,6 +249,11 @@ def test_history_is_replayed_without_its_waits() -> None:
     assert "0.200000,6,6,1.000,0.100000" in to_csv(found.jobs)
 
 
+def test_history_that_cannot_be_simulated_is_named() -> None:
+    with pytest.raises(ValueError, match=r"job 'train.7f3a91': it has 2e\+18 iterations"):
+        import_jobs(history.FORM, history.read([_row(iterations=2 * 10**18)]))
+
+
 def _simulate(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     words = ["-m", "gpushare", "simulate", *arguments]
     return forked.run(words, clean_environment() | env, text="", timeout=100)
@@ -211,6 +281,16 @@ def test_history_that_is_not_there_is_said(tmp_path: Path) -> None:
     ended = _simulate("--from-history", **empty)
     assert ended.returncode == 2
     assert "the accounts of this machine: no job is left" in ended.stderr
+
+
+def test_the_command_names_the_line_of_the_users_own_file(tmp_path: Path) -> None:
+    trace = tmp_path / "pai.csv"
+    trace.write_text(_pai("a,u,0.0001,0,5"))
+    ended = _simulate(str(trace))
+    assert ended.returncode == 2
+    said = "pai.csv: PAI's trace of jobs: line 2: it has 0.0001 GPUs"
+    assert said in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

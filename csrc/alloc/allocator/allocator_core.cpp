@@ -5,7 +5,7 @@
 // 3. attempt(): the caches of all threads are emptied, a segment is added if no block is large
 //    enough, free chunks are dropped if there is too little room, and chunks are backed.
 // 4. The room source is asked for what is lacking, without the lock: it may wait for other jobs.
-//    Anything may have changed meanwhile, so the attempt starts anew, up to 100 times.
+//    Anything may have changed meanwhile, so the attempt starts anew, for a minute at most.
 // 5. If room is refused: overflow (overflow.cpp), where that is allowed, or out of memory.
 //
 // A caller with Patience::kOnlyFree leaves after a refusal in step 4; for it that is no out of
@@ -17,17 +17,24 @@
 #include "csrc/alloc/allocator/allocator_core.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
+#include "csrc/base/clock.h"
 
 namespace gpushare::alloc {
 namespace {
 
-// A refusal ends the asking. So do this many grants whose room others took before us.
-constexpr int kMaxAsks = 100;
+// A refusal ends the asking. So does this time of grants whose room others took before us. It is
+// longer than a busy machine keeps a thread from running.
+constexpr Nanos kLongestAsking = seconds(60);
+// The pause before each further question grows by so much, up to the longest.
+constexpr Nanos kPauseStep = millis(1);
+constexpr Nanos kLongestPause = millis(50);
 
 // Asks for more than is lacking: an eighth of what is backed on top, at least 16 and at most 256
 // MiB. A question costs two messages, and a growing job would have many.
@@ -108,9 +115,11 @@ bool AllocatorCore::free_slowly(void* address, ThreadCache::Kept kept) {
   return true;
 }
 
-// Each turn holds the lock for one attempt and lets it go for one question. The number of turns is
-// bounded, since others may take each time what was granted to us.
+// Each turn holds the lock for one attempt and lets it go for one question. The time of all turns
+// is bounded, since others may take each time what was granted to us.
 Result<void*> AllocatorCore::allocate_slowly(Bytes size, Patience patience) {
+  const Nanos began = monotonic_now();
+  Nanos pause;
   for (int asks = 0;; ++asks) {
     RoomRequest request;
     {
@@ -131,7 +140,12 @@ Result<void*> AllocatorCore::allocate_slowly(Bytes size, Patience patience) {
     // Without the lock: this may take as long as others need to give up memory.
     Status asked = ask_for_room(request);
     if (!asked.ok() && patience == Patience::kOnlyFree) return fail(std::move(asked));
-    if (asked.ok() && asks + 1 < kMaxAsks) continue;
+    if (asked.ok() && monotonic_now() - began < kLongestAsking) {
+      // At first it is only a moment's bad luck.
+      if (asks > 0) std::this_thread::sleep_for(std::chrono::nanoseconds(pause.value()));
+      pause = std::min(pause + kPauseStep, kLongestPause);
+      continue;
+    }
     if (asked.ok()) asked = {StatusCode::kOutOfMemory, "others took the room that was granted"};
     MutexLock lock(mu);
     return allocate_in_overflow(size, asked);

@@ -56,7 +56,9 @@ bool leave_without_gil(client::Runtime& runtime) {
 }
 
 // Runs what Python has for the signals that came. A handler that raises ends the wait: its
-// exception is kept while the place is given up, which needs the GIL to be free.
+// exception is kept while the place is given up, which needs the GIL to be free. Memory comes back
+// meanwhile, which may take long. If another handler raises then, its exception is the one that
+// the program gets: SIGTERM after Ctrl-C ends the program.
 void run_handlers(client::Runtime& runtime) {
   if (PyErr_CheckSignals() == 0) return;
   const py::error_already_set raised;
@@ -64,6 +66,7 @@ void run_handlers(client::Runtime& runtime) {
     const py::gil_scoped_release release;
     runtime.give_up();
   }
+  if (PyErr_Occurred() != nullptr) throw py::error_already_set();
   throw raised;
 }
 

@@ -20,6 +20,7 @@
 
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
+#include "csrc/base/unique_fd.h"
 
 namespace py = pybind11;
 
@@ -41,7 +42,9 @@ const Pipe& wakeup_pipe() {
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
     log::debug("{}", errno_status("make a pipe for signals").message());
   }
-  pipe = {.owner = ::getpid(), .out = ends[0], .in = ends[1]};
+  pipe = {.owner = ::getpid(),
+          .out = off_standard_streams(ends[0]),
+          .in = off_standard_streams(ends[1])};
   return pipe;
 }
 
@@ -79,6 +82,7 @@ void SignalWatch::start() {
 // The program's own descriptor is back from here on. What had come until now is handed on to it.
 SignalWatch::~SignalWatch() {
   if (!is_watching_ || is_inner_) return;
+  const py::error_scope pending;  // the call below must not see it
   try {
     set_wakeup_fd(users_fd_);
   } catch (const py::error_already_set& error) {

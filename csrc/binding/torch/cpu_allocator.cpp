@@ -68,9 +68,10 @@ void free_block(void* address) {
 }
 
 // TORCH_CHECK_WITH throws here without the GIL: any thread may allocate.
+// Programs that try again with a smaller batch look for the text of torch's own allocator.
 [[noreturn]] void throw_out_of_memory(std::size_t size, const Status& status) {
   c10::profiledCPUMemoryReporter().OutOfMemory(size);
-  const std::string text = "gpushare: cannot allocate " +
+  const std::string text = "gpushare: DefaultCPUAllocator: can't allocate memory: " +
                            to_string(Bytes{static_cast<std::int64_t>(size)}) +
                            " for a CPU tensor: " + status.message();
   TORCH_CHECK_WITH(OutOfMemoryError, false, text);

@@ -43,7 +43,7 @@ std::optional<Nanos> parse_time(const std::string& text, Nanos unit) {
   char* end = nullptr;
   const double amount = std::strtod(text.c_str(), &end);
   if (end == text.c_str() || !std::isfinite(amount) || amount < 0) return std::nullopt;
-  std::string name(end);
+  std::string name = text.substr(static_cast<std::size_t>(end - text.c_str()));
   name.erase(0, name.find_first_not_of(' '));
   if (amount == 0 && name.empty()) return Nanos{0};  // it is 0 in all units
   const double ns = amount * ns_of_unit(name, unit);
@@ -54,7 +54,8 @@ std::optional<Nanos> parse_time(const std::string& text, Nanos unit) {
 std::optional<double> parse_number(const std::string& text) {
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !std::isfinite(number)) return std::nullopt;
+  const bool is_whole = end == text.c_str() + text.size();
+  if (text.empty() || !is_whole || !std::isfinite(number)) return std::nullopt;
   return number;
 }
 

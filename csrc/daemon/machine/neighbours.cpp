@@ -1,6 +1,7 @@
 // Processes that use torch on this machine without being jobs. A scan must take only milliseconds,
 // so the cheap questions come first: a process that is too small has not loaded torch, and a job's
-// child is no neighbour. Only then are the maps of a process read.
+// child is no neighbour. Only then are the maps of a process read, and no more of them than is
+// usual: anybody may make maps that take seconds.
 //
 // What may go wrong: another user's maps may not be read. Then a process that looks like Python is
 // counted as unreadable. The process may also have ended; then it is left out.
@@ -8,7 +9,9 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <set>
@@ -27,18 +30,27 @@ namespace {
 // A process that has loaded torch is far above this, and most others are below.
 constexpr Bytes kSmallestTorch = mib(24);
 
-enum class Maps : std::uint8_t { kTorch, kNoTorch, kForbidden };
+// So much is read of one process, and of all of them in one scan: about 50 ms.
+constexpr std::size_t kMostOfOne = std::size_t{1} << 20;
+constexpr std::size_t kMostOfAll = std::size_t{4} << 20;
 
-// Reads the mappings up to the first that tells. A process that ends meanwhile has no torch.
-Maps look_at_maps(std::int32_t pid, const std::string& root) {
+enum class Maps : std::uint8_t { kTorch, kNoTorch, kUnknown };
+
+// Reads the mappings up to the first that tells. A process that ends meanwhile has no torch. Takes
+// what it reads off `left`.
+Maps look_at_maps(std::int32_t pid, const std::string& root, std::size_t& left) {
   errno = 0;
   std::ifstream maps(fmt::format("{}/proc/{}/maps", root, pid));
   if (!maps.is_open()) {
     const bool is_gone = errno == ENOENT || errno == ESRCH;
-    return is_gone ? Maps::kNoTorch : Maps::kForbidden;
+    return is_gone ? Maps::kNoTorch : Maps::kUnknown;
   }
+  std::size_t of_one = kMostOfOne;
   for (std::string line; std::getline(maps, line);) {
     if (line.find("/libtorch_cpu.so") != std::string::npos) return Maps::kTorch;
+    if (line.size() > std::min(of_one, left)) return Maps::kUnknown;
+    of_one -= line.size();
+    left -= line.size();
   }
   return Maps::kNoTorch;
 }
@@ -69,11 +81,12 @@ bool belongs_to_job(std::int32_t pid, const std::set<std::int32_t>& jobs, const 
 // Cheap questions come first: most processes are too small, and their mappings are never read.
 Neighbours find_neighbours(const std::set<std::int32_t>& jobs, const std::string& root) {
   Neighbours neighbours;
+  std::size_t left = kMostOfAll;
   for (const std::int32_t pid : list_pids(root)) {
     const Bytes resident = read_resident(pid, root);
     if (resident < kSmallestTorch || belongs_to_job(pid, jobs, root)) continue;
-    const Maps maps = look_at_maps(pid, root);
-    if (maps == Maps::kForbidden && may_be_python(pid, root)) ++neighbours.num_unreadable;
+    const Maps maps = look_at_maps(pid, root, left);
+    if (maps == Maps::kUnknown && may_be_python(pid, root)) ++neighbours.num_unreadable;
     if (maps != Maps::kTorch) continue;
     struct stat info{};
     if (::stat(fmt::format("{}/proc/{}", root, pid).c_str(), &info) != 0) continue;  // gone by now

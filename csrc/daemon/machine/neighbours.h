@@ -26,7 +26,8 @@ struct Neighbour {
 
 struct Neighbours {
   std::vector<Neighbour> found;  // in the order of pids
-  // Processes with "python" in their name or command whose maps this user may not read.
+  // Processes with "python" in their name or command whose maps this user may not read, or whose
+  // maps are so long that they were not read to their end.
   std::uint64_t num_unreadable = 0;
 };
 

@@ -26,7 +26,7 @@ void Surroundings::look(const std::set<std::int32_t>& jobs, Nanos now) {
   warnings_.clear();
   for (const std::string& device : devices_) {
     for (const OtherCoordinator& other : find_other_coordinators(device))
-      warnings_.push_back(warning_text(other, device));
+      warnings_.push_back(warning_text(other, device) + ": each gives away all of it");
   }
   looked_at_ = now;
 }

@@ -13,7 +13,9 @@
 // A page says whether the job stopped inside an iteration. It is believed only of a job that was
 // asked to (may_be_inside), since its memory is then left alone.
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -38,11 +40,32 @@ Nanos overrun_of(const Lane& lane, Nanos now) {
   return std::clamp(now - lane.lease->asked_at(), Nanos{}, lane.quantum);
 }
 
+// Memory comes back faster than that, but for a budget on transfers.
+constexpr Bytes kSlowestSecond = mib(64);
+constexpr Nanos kShortestRestore = millis(100);
+
+// How long its memory took to come back, as far as the job can be believed: a turn is made longer
+// by it (quantum.h). It is no longer than the lease lasts, nor than the job's room takes to move.
+// While its process stood still, the job measured that.
+Nanos believed_stall(const Table& table, const Job& job, Nanos said, Nanos now) {
+  const Lane* const lane = table.device.lane_held_by(job.id);
+  if (lane == nullptr) return std::min(said, job.usage.stall);  // of the lease that has ended
+  if (lane->lease->was_suspended) return {};
+  const Nanos most = std::min(said, std::max(now - lane->lease->since_of(job.id), Nanos{}));
+  if (table.options.transfer_budget > Bytes{0}) return most;
+  const Bytes room = table.device.ledger.room(job.id) + job.room.lane;
+  const double slowest =
+      static_cast<double>(room.value()) / static_cast<double>(kSlowestSecond.value());
+  return std::min(most, kShortestRestore + Nanos{std::llround(slowest * 1e9)});
+}
+
 // Takes over what the page says. The page may have been seen before, and what it says of the device
 // is of the time when that changed.
 void observe(Step& step, Job& job, const wire::Usage& seen) {
   const Bytes before = job.usage.device_free;
-  job.observe(seen, step.now());
+  wire::Usage believed = seen;
+  believed.stall = believed_stall(std::as_const(step).table(), job, seen.stall, step.now());
+  job.observe(believed, step.now());
   if (job.place.is_waiting()) {
     step.device().lane_of(job).waiting.update(order_key(step.device(), job));
   }

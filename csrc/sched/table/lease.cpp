@@ -27,6 +27,7 @@ void Lease::ask(Nanos now, const std::string& reason, bool is_quantum_over) {
 void Lease::suspend(Nanos now) {
   GS_CHECK(!suspended_since_.has_value(), "job {} is suspended twice", job_.value);
   suspended_since_ = now;
+  was_suspended = true;
 }
 
 void Lease::go_on(Nanos now) {
@@ -69,6 +70,7 @@ Lease Lease::taken_up(Nanos now) const {
   lease.iterations_before = iterations_before;
   lease.let_in = let_in;
   lease.turn_before = turn_before;
+  lease.was_suspended = was_suspended;
   return lease;
 }
 

@@ -101,8 +101,9 @@ class Lease {
   Nanos turn_before;              // of its turn, in leases that ended inside an iteration
   bool is_asked_for_gap = false;  // which is lent (gap_chance.h)
   FloorTurn floor_turn = FloorTurn::kNone;
-  bool is_warned = false;  // of an iteration that does not end
-  Nanos warned_since;      // when that iteration began
+  bool was_suspended = false;  // its holders stood still for a while
+  bool is_warned = false;      // of an iteration that does not end
+  Nanos warned_since;          // when that iteration began
   std::optional<TimedFrom> timed_from;
   bool is_timed = false;  // an iteration of it was
   Nanos busy_before;      // when it was granted, as TimedFrom has it

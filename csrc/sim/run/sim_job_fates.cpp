@@ -61,7 +61,8 @@ void SimJob::fail() {
   memory_.clear();
   go_away();
   if (gang_ != nullptr) gang_->part();
-  queued_since_ = machine_->now() + models.restart;  // until then it waits for nobody
+  // Until then it waits for nobody. What it does in the gap it does again.
+  queued_since_ = machine_->now() + models.restart + spec_->gap;
   if (is_first_rank()) machine_->wake_at(*this, queued_since_);
 }
 

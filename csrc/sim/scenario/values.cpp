@@ -36,7 +36,7 @@ double unit_ns(const std::string& unit) {
 std::optional<Nanos> parse_time(const std::string& text) {
   char* end = nullptr;
   const double amount = std::strtod(text.c_str(), &end);
-  const double unit = unit_ns(end);
+  const double unit = unit_ns(text.substr(static_cast<std::size_t>(end - text.c_str())));
   const bool is_time = end != text.c_str() && unit > 0 && amount >= 0 && std::isfinite(amount) &&
                        amount * unit <= kMaxNanos;
   if (!is_time) return std::nullopt;
@@ -52,7 +52,8 @@ std::optional<Bytes> parse_size(const std::string& text) {
 std::optional<double> parse_number(const std::string& text) {
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || *end != '\0' || !std::isfinite(number)) return std::nullopt;
+  const bool is_whole = end == text.c_str() + text.size();
+  if (text.empty() || !is_whole || !std::isfinite(number)) return std::nullopt;
   return number;
 }
 

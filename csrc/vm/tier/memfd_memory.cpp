@@ -10,9 +10,11 @@
 #include "csrc/vm/tier/memfd_memory.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include <fmt/format.h>
 
@@ -30,6 +32,19 @@ Bytes size_of(std::uint32_t num_chunks) { return kChunkBytes * std::int64_t{num_
 // A memfd and not anonymous memory, so that a slot can be mapped a second time, at the addresses
 // whose bytes it has.
 UniqueFd make_file() { return UniqueFd(::memfd_create("gpushare-host-slab", MFD_CLOEXEC)); }
+
+// Why the file could not grow. The kernel counts it as any file of the program.
+Status why_not_longer() {
+  const bool is_too_long = errno == EFBIG;
+  const Status failed = errno_status("grow the host tier's memfd");
+  rlimit limit{};
+  if (!is_too_long || ::getrlimit(RLIMIT_FSIZE, &limit) != 0) return failed;
+  return {
+      failed.code(),
+      fmt::format("{}: this process may have no file above {} (ulimit -f), and memory that moves "
+                  "to the host counts as one. Start it without that limit",
+                  failed.message(), to_string(Bytes{static_cast<std::int64_t>(limit.rlim_cur)}))};
+}
 
 }  // namespace
 
@@ -58,7 +73,7 @@ Status MemfdMemory::grow() {
     first_extent_ = extents_.size();
   }
   const auto length = static_cast<off_t>((extents_.size() + 1) * kExtentBytes.to_size());
-  if (::ftruncate(fd_.get(), length) != 0) return errno_status("grow the host tier's memfd");
+  if (::ftruncate(fd_.get(), length) != 0) return why_not_longer();
   void* const extent =
       ::mmap(nullptr, kExtentBytes.to_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(),
              static_cast<off_t>(extents_.size() * kExtentBytes.to_size()));

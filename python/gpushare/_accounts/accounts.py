@@ -154,7 +154,11 @@ def _ending(wait_status: int | None) -> tuple[int | None, str | None]:
     """The exit code, or the signal's name; both None where it is not known."""
     if wait_status is None:
         return None, None
-    if not os.WIFSIGNALED(wait_status):
+    try:
+        is_signal = os.WIFSIGNALED(wait_status)
+    except OverflowError:  # an archive may have it, of a damaged line that was once let through
+        return None, None
+    if not is_signal:
         return os.WEXITSTATUS(wait_status), None
     number = os.WTERMSIG(wait_status)
     try:

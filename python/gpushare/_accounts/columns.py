@@ -14,7 +14,7 @@ class Stored(NamedTuple):
     name: str
     """In both."""
     kind: type
-    """``int`` or ``str``. A number must fit into 64 bits."""
+    """``int`` or ``str``."""
     merge: str = "last"
     """How the parts of a job become one: "last" part's value, "sum", "max" or "min"."""
     is_private: bool = False
@@ -23,6 +23,8 @@ class Stored(NamedTuple):
     """Whether null is allowed: it is not known."""
     since: int = 1
     """The first version of a line that has it. Of an older line it counts as 0, or as no text."""
+    bits: int = 64
+    """Into so many a number must fit, with its sign."""
 
 
 STORED = (
@@ -40,7 +42,7 @@ STORED = (
     Stored("start_ns", int, "min"),
     Stored("end_ns", int, "max"),
     Stored("end", str),
-    Stored("wait_status", int, is_private=True, may_be_missing=True),
+    Stored("wait_status", int, is_private=True, may_be_missing=True, bits=32),
     Stored("held_ns", int, "sum"),
     Stored("waited_ns", int, "sum"),
     Stored("switching_ns", int, "sum"),

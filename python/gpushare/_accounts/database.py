@@ -120,13 +120,16 @@ class Database:
             return self._connection.total_changes - before
 
     def select(self, query: str, values: Iterable[object] = ()) -> list[sqlite3.Row]:
-        """Returns the rows of a query.
+        """Returns the rows of a query. No row has a value that is no UTF-8, so that finds none.
 
         Raises:
             ArchiveError: The file cannot be read.
         """
-        with self._saying():
-            return self._connection.execute(query, tuple(values)).fetchall()
+        try:
+            with self._saying():
+                return self._connection.execute(query, tuple(values)).fetchall()
+        except UnicodeEncodeError:
+            return []
 
     def _migrate(self) -> None:
         with self._transaction():

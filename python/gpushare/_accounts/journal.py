@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 VERSION = 2
 """Of a line, as ``csrc/daemon/files/account.h`` writes it."""
-_MOST = 1 << 63
 
 Row = dict[str, Any]
 Values = tuple[Any, ...]
@@ -84,6 +83,7 @@ def _value(column: Stored, said: Row) -> Any:
         if not isinstance(value, str):
             raise TypeError(column.name)
         return printable(value)
-    if not isinstance(value, int) or isinstance(value, bool) or not -_MOST <= value < _MOST:
+    most = 1 << (column.bits - 1)
+    if not isinstance(value, int) or isinstance(value, bool) or not -most <= value < most:
         raise TypeError(column.name)
     return value

@@ -24,7 +24,7 @@ from gpushare._settings.devices import (
     socket_name,
 )
 from gpushare._settings.quantities import parse_bytes, parse_seconds
-from gpushare._settings.settings import SETTINGS, Setting
+from gpushare._settings.settings import OF_FILES, SETTINGS, Setting
 from gpushare.errors import ConfigError
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "is_of_one_device",
     "load",
     "load_readable",
+    "look_up",
     "own_socket_paths",
     "parse_bytes",
     "parse_seconds",
@@ -79,6 +80,8 @@ class Config:
     1; under ``pack`` the number of cores, and 16 on CUDA."""
     capacity_bytes: int = 0
     """The CPU's memory, for all jobs; of an unmanaged process, its own limit. 0: default."""
+    cpu_reserve_bytes: int | None = None
+    """How much of ``capacity_bytes`` no job gets, where a file has both. None: nothing."""
     cuda_capacity_bytes: int = 0
     """The same of a CUDA device. 0: all of it but ``cuda_reserve_bytes``."""
     cuda_reserve_bytes: int | None = None
@@ -174,16 +177,18 @@ def load_readable(env: Mapping[str, str] | None = None) -> tuple[Config, ConfigE
         except ConfigError as error:
             errors.append(error)
             continue
-        for setting in SETTINGS:
-            value = _look_up(table, setting.key)
+        for setting in (*SETTINGS, *OF_FILES):
+            value = look_up(table, setting.key)
             if value is not None:
                 _take(setting, value, f"{path}: {setting.key}", values, errors)
     for setting in SETTINGS:
         text = env.get(setting.variable)
         if text is not None and (text != "" or setting.may_be_empty):
             _take(setting, text, setting.variable, values, errors)
-    if env.get("GPUSHARE_CAPACITY") and not env.get("GPUSHARE_RESERVE"):
-        values.pop("cuda_reserve_bytes", None)  # a file's is of the capacity in the file
+    if env.get("GPUSHARE_CAPACITY"):  # a file's reserve is of the capacity in the file
+        values.pop("cpu_reserve_bytes", None)
+        if not env.get("GPUSHARE_RESERVE"):
+            values.pop("cuda_reserve_bytes", None)
     return Config(**values), errors[0] if errors else None
 
 
@@ -262,6 +267,8 @@ def daemon_args(config: Config, device_name: str = CPU, device_bytes: int = 0) -
         if device_bytes:
             arguments += ["--device-memory", str(device_bytes)]
         return arguments + _args_of_cuda(config)
+    if config.capacity_bytes and config.cpu_reserve_bytes is not None:
+        arguments += ["--reserve", str(config.cpu_reserve_bytes)]
     return arguments + _args_of_settings(config)
 
 
@@ -297,7 +304,8 @@ def _args_of_settings(config: Config) -> list[str]:
     return arguments
 
 
-def _look_up(table: dict[str, Any], key: str) -> Any:
+def look_up(table: dict[str, Any], key: str) -> Any:
+    """Returns what a file says under a key like "device.cpu.capacity"; None for nothing."""
     found: Any = table
     for part in key.split("."):
         if not isinstance(found, dict):

@@ -30,7 +30,7 @@ class Setting(NamedTuple):
     key: str
     """In a file: table and key."""
     variable: str
-    """In the environment."""
+    """In the environment; "" where it has none."""
     parse: Callable[[Any], Any]
     """Text or TOML value to the value; raises ValueError or TypeError."""
     allowed: str
@@ -320,6 +320,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("report", "job.report", "GPUSHARE_REPORT", _flag, _FLAG),
 )
 # fmt: on
+
+OF_FILES = (
+    Setting("cpu_reserve_bytes", "device.cpu.reserve", "", _bytes(0), 'a size like "64MiB"'),
+)
+"""Those that only files have. The coordinator reads them there, too, but a capacity of its command
+line makes it forget the reserve of a file (``csrc/daemon/config/settings.cpp``)."""
 
 BY_ARGUMENT = {setting.argument: setting for setting in SETTINGS if setting.key.startswith("job.")}
 """The settings of a job by their keywords."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +29,7 @@ from gpushare._settings.devices import (
 from gpushare._settings.nvml import list_gpus
 from gpushare._settings.settings import POLICIES
 from gpushare.cli._options.settings import check_settings, to_environment
+from gpushare.cli._options.start_checks import check_start
 from gpushare.cli._targets.completion import complete_policies
 from gpushare.cli._targets.coordinators import (
     DeviceSockets,
@@ -95,8 +98,11 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     ] = None,
     linger: Annotated[
         str | None,
-        typer.Option(help='How long to stay after the last job, as 10s, or "never" for ever.'),
-    ] = "never",
+        typer.Option(
+            help="How long to stay after the last job, as 10s, or never. By default never, unless "
+            "GPUSHARE_LINGER or a file says it."
+        ),
+    ] = None,
 ) -> None:
     """Start a coordinator in the background; it stays until it is stopped."""
     options = {
@@ -121,8 +127,11 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     settings = check_settings(environment)
     for note in user_notes(environment):
         print(f"gpushare: {note}", file=sys.stderr)
+    if settings.linger_seconds is None:
+        settings = replace(settings, linger_seconds=math.inf)
     shown = f"--device {device}" if device else shown_wish(settings.device)
     name, arguments = _device_to_share(settings, shown)
+    check_start(settings, name, options)
     path = _socket_to_listen_at(settings, name)
     _refuse_if_one_answers(path)
     command = [_daemon_program(), "--daemonize", "--socket", path, *arguments]

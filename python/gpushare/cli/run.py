@@ -76,7 +76,7 @@ def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     ] = None,
     device: Annotated[
         str | None,
-        typer.Option(help="The device to share: any, cpu, cpu:1, cuda, cuda:1, cuda:UUID."),
+        typer.Option(help="The device to share: auto, any, cpu, cpu:1, cuda, cuda:1, cuda:UUID."),
     ] = None,
     capacity: Annotated[
         str | None,

@@ -93,7 +93,8 @@ def set_job(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
             print(f"{label(row)}: policy {policy}, for all jobs of {row['device']}")
         return
     if all(value is None for value in given.values()):
-        *most, last = (f"--{name.replace('_', '-')}" for name in given)
+        options = (f"--{name.replace('_', '-')}" for name in given)
+        *most, last = [*options, "--hard-limits", "--policy"]
         raise typer.BadParameter(f"nothing to change: say {', '.join(most)} or {last}")
     try:
         changes = job_changes(**given)

@@ -50,6 +50,22 @@ TEST_F(ArbiterBounds, WhatAPeerMayNotSayIsRefused) {
   arbiter_.check_invariants();
 }
 
+// A host that has seen the last epoch there is locks nobody out: not with this arbiter, and not
+// with the next one.
+TEST_F(ArbiterBounds, AHostThatLiesAboutEpochsLocksNobodyOut) {
+  constexpr std::uint64_t kLast = std::uint64_t{1} << 62;
+  const auto join = [&](Arbiter& arbiter, std::uint64_t peer, std::uint64_t seen) {
+    const auto joined = arbiter.join(
+        PeerId{peer}, {.host = std::to_string(peer), .devices = "cpu", .seen_epoch = seen}, now_);
+    return joined.has_value();
+  };
+  ASSERT_TRUE(join(arbiter_, 90, kLast));
+  EXPECT_TRUE(join(arbiter_, 91, arbiter_.epoch()));
+  Arbiter next{{}, 101};
+  EXPECT_TRUE(join(next, 92, arbiter_.epoch()));
+  EXPECT_GE(next.epoch(), arbiter_.epoch());
+}
+
 TEST_F(ArbiterBounds, ThereIsABoundedNumberOfHosts) {
   std::uint64_t last_peer = kPeer.value;
   const auto join = [&](const std::string& host) {

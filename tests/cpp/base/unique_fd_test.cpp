@@ -27,6 +27,19 @@ TEST(UniqueFd, ClosesAtTheEndOfItsScope) {
   EXPECT_FALSE(is_open(raw));
 }
 
+// What the program writes to its closed standard error must not come into our file.
+TEST(UniqueFd, IsNeverOneOfTheStandardStreams) {
+  const UniqueFd kept(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+  ::close(STDERR_FILENO);
+  const UniqueFd fd(open_null());
+  const bool is_free = !is_open(STDERR_FILENO);
+  ASSERT_EQ(::dup2(kept.get(), STDERR_FILENO), STDERR_FILENO);
+  EXPECT_TRUE(is_free);
+  EXPECT_GT(fd.get(), STDERR_FILENO);
+  EXPECT_TRUE(is_open(fd.get()));
+  EXPECT_NE(::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, 0);
+}
+
 TEST(UniqueFd, HoldsNothingAtFirst) {
   const UniqueFd fd;
   EXPECT_FALSE(fd.is_valid());

@@ -75,6 +75,20 @@ TEST(Neighbours, PythonProcessesThatCannotBeLookedAtAreCounted) {
   EXPECT_EQ(neighbours.num_unreadable, 2U);
 }
 
+// The scan is on the coordinator's loop, and anybody may have maps of hundreds of megabytes.
+TEST(Neighbours, LongMapsAreNotReadToTheirEnd) {
+  const TempFolder root;
+  using namespace std::string_view_literals;
+  std::string maps;
+  while (maps.size() < (std::size_t{1} << 20))
+    maps += "7f00-7f10 r-xp 0 0 0 /tmp/" + std::string(4000, 'x') + "\n";
+  for (std::int32_t pid = 60; pid < 70; ++pid)
+    add_process(root.path(), {.pid = pid, .command = "python\0"sv, .maps = maps + torch_maps()});
+  const Neighbours neighbours = find_neighbours({}, root.path());
+  EXPECT_THAT(neighbours.found, IsEmpty());
+  EXPECT_EQ(neighbours.num_unreadable, 10U);
+}
+
 TEST(Neighbours, AParentLoopEnds) {
   const TempFolder root;
   add_process(root.path(), {.pid = 30, .parent = 31, .maps = torch_maps()});

@@ -31,6 +31,7 @@ TEST(SettingValues, NumbersAreTheWholeText) {
   for (const char* text : {"", "2 %", "x", "nan", "inf"}) {
     EXPECT_EQ(parse_number(text), std::nullopt) << text;
   }
+  EXPECT_EQ(parse_number(std::string("1\0", 2)), std::nullopt);
 }
 
 TEST(SettingValues, ModesAreOctalReadAndWriteBits) {

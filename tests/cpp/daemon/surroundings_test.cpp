@@ -32,7 +32,8 @@ TEST(Surroundings, AreAsOldAsTheLastLook) {
 TEST(Surroundings, NameTheOtherCoordinatorsOfTheDevice) {
   const TempFolder folder;
   DaemonProcess other(folder);
-  const std::string warning = warning_text({other.pid(), other.socket(), std::nullopt}, "cpu");
+  const std::string warning = warning_text({other.pid(), other.socket(), std::nullopt}, "cpu") +
+                              ": each gives away all of it";
   Surroundings surroundings({"cpu"});
   surroundings.look({}, seconds(1));
   EXPECT_THAT(surroundings.warnings(), Contains(warning));

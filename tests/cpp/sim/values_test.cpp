@@ -1,5 +1,7 @@
 #include "csrc/sim/scenario/values.h"
 
+#include <string>
+
 #include <gtest/gtest.h>
 
 namespace gpushare::sim {
@@ -25,6 +27,9 @@ TEST(Values, SizesAndNumbers) {
   EXPECT_FALSE(parse_size("2 gibs").has_value());
   EXPECT_EQ(parse_number("-0.5"), -0.5);
   EXPECT_FALSE(parse_number("inf").has_value());
+  using namespace std::string_literals;
+  EXPECT_FALSE(parse_number("1\0000"s).has_value()) << "a byte of 0 ends no text";
+  EXPECT_FALSE(parse_time("1s\0"s).has_value());
 }
 
 }  // namespace

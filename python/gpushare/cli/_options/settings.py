@@ -28,10 +28,14 @@ def to_environment(values: Mapping[str, str | float | bool | None]) -> dict[str,
         if value is None:
             continue
         text = str(int(value)) if isinstance(value, bool) else str(value)
-        option = "--" + setting.variable.removeprefix("GPUSHARE_").lower().replace("_", "-")
-        _check(setting, text, option)
+        _check(setting, text, option_of(setting))
         environment[setting.variable] = text
     return environment
+
+
+def option_of(setting: Setting) -> str:
+    """Returns what a setting is called as an option of a command: "--spill-dir"."""
+    return "--" + setting.variable.removeprefix("GPUSHARE_").lower().replace("_", "-")
 
 
 def check_settings(environment: Mapping[str, str]) -> config.Config:

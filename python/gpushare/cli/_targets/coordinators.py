@@ -41,14 +41,15 @@ def find_sockets(settings: config.Config, device: str = "") -> list[DeviceSocket
     Args:
         settings: Of this process.
         device: Only this one: a name, or "cuda" for all of that kind; "" for all. Without it the
-            CPU is first, and CUDA devices are those that have a socket.
+            CPU is first, and CUDA devices are those that have a socket. Whether the coordinator at
+            a socket that the settings name has it, its answer says: see ``of_device``.
 
     Raises:
         ConfigError: It is no name that a command can know.
     """
     name = named_device(device, f"--device {device}") if device not in {"", CUDA} else ""
     if settings.socket:
-        return [DeviceSockets(name, config.socket_paths(settings))]
+        return [DeviceSockets(device, config.socket_paths(settings))]
     if name:
         return [DeviceSockets(name, _sockets_of(settings, name))]
     names = [] if device else [CPU]
@@ -78,22 +79,25 @@ def _has_device(path: str, device: str) -> bool:
 def find_whole(settings: config.Config, device: str) -> list[DeviceSockets]:
     """Returns the same as ``find_sockets``, for a change that holds for a whole coordinator.
 
+    If a device is named, the coordinator is first asked which it has: nothing is sent to one that
+    has another.
+
     Args:
         settings: Of this process.
         device: As for ``find_sockets``.
 
     Raises:
         ConfigError: It is no name that a command can know.
-        CoordinatorUnreachable: It is one device, and nobody answers.
-        RefusedError: It is one of several devices of a coordinator.
+        CoordinatorUnreachable: A device is named, and nobody answers or has it.
+        RefusedError: Its coordinator has other devices, too.
     """
     sockets = find_sockets(settings, device)
     has_whole = any(not config.is_of_one_device(path) for each in sockets for path in each.paths)
-    if device not in {"", CPU, CUDA} and has_whole:
+    if device and has_whole:
         whole = [each._replace(device="") for each in sockets]
         for answer in ask_each(whole):
             names = [row["device"] for row in answer.report["devices"]]
-            if len(names) > 1:
+            if len(of_device(answer.report, device)["devices"]) < len(names):
                 raise RefusedError(
                     f"{device} has a coordinator in common with other devices "
                     f"({', '.join(names)}), and this is done to all of them. Leave --device out"

@@ -30,7 +30,7 @@ def find_job(job: str, device: str) -> tuple[int, CoordinatorClient]:
     Raises:
         CoordinatorUnreachable: No coordinator answers.
         RefusedError: No job has that name.
-        typer.BadParameter: Several have.
+        typer.BadParameter: Several have, or it is a group.
     """
     answers = ask_each(find_sockets(config.load(), device))
     number, paths = _find_job(answers, job)
@@ -165,9 +165,9 @@ def _find_job(answers: list[Answer], job: str) -> tuple[int, list[str]]:
         numbers = ", ".join(str(number) for number, _ in found)
         raise typer.BadParameter(f"jobs {numbers} are named {job}: say which number")
     if job.startswith(GROUP_MARK):
-        raise RefusedError(
-            f"{job}: this command takes one job, and no group. "
-            f"See: gpushare ps --group {job.removeprefix(GROUP_MARK)}"
+        raise typer.BadParameter(
+            f"{job}: this command takes one job, and no group; its jobs are listed by gpushare ps "
+            f"--group {job.removeprefix(GROUP_MARK)}"
         )
     raise RefusedError(
         f"no job is named {job}{_starting_text(answers, 'name')}. See: gpushare status"

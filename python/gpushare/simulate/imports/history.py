@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from gpushare.cli.units import format_span
-from gpushare.simulate.imports.ran_job import RanJob
+from gpushare.simulate.imports.ran_job import RanJob, shown
 
 FORM = "the accounts of this machine"
 _MIB = 1 << 20
@@ -24,11 +24,12 @@ def read(rows: Iterable[dict[str, Any]]) -> Iterator[RanJob]:
         rows: With the columns of ``gpushare history``.
     """
     for row in rows:
+        name = f"{row['name']}.{row['id'][:6]}"
         alone = row["wall_seconds"] - row["waited_seconds"] - row["switching_seconds"]
         iterations = row["iterations"]
         peak = -(-row["peak_bytes"] // _MIB)
         yield RanJob(
-            name=f"{row['name']}.{row['id'][:6]}",
+            name=name,
             user=row["user"],
             submit_seconds=datetime.fromisoformat(row["start"]).timestamp(),
             seconds=alone if iterations else 0.0,
@@ -37,6 +38,7 @@ def read(rows: Iterable[dict[str, Any]]) -> Iterator[RanJob]:
             gap_seconds=max(alone - row["busy_seconds"], 0.0) / max(iterations, 1),
             persistent_mib=peak,
             peak_mib=peak,
+            place=f"job {shown(name)}",
         )
 
 

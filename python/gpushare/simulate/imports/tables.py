@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
+import math
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from gpushare.simulate.imports.ran_job import RanJob, seconds_of
+from gpushare.simulate.imports.ran_job import RanJob, seconds_of, shown
 
 Cells = dict[str, str]
 
@@ -23,16 +25,51 @@ class Table(NamedTuple):
 
 
 _TRES_GPUS = re.compile(r"gres/gpu(?::[^=,]*)?=([0-9]+)")
-_ELAPSED = re.compile(r"(?:([0-9]+)-)?([0-9]+):([0-9]+):([0-9]+)")
+_ELAPSED = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9}):([0-9]{1,9}):([0-9]{1,9})")
+
+
+def _number(
+    cells: Cells, column: str, *, empty: float | None = None, form: str = "a finite number"
+) -> float:
+    """Reads a number.
+
+    Args:
+        cells: Of the line.
+        column: Which of them.
+        empty: What an empty cell means, and one that is not there; None: neither is allowed.
+        form: What the column may have, for the error.
+    """
+    text = cells[column] if empty is None else cells.get(column, "")
+    if not text and empty is not None:
+        return empty
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"column {column!r}: {shown(text)} is not {form}")
+    return number
+
+
+def _count(cells: Cells, column: str) -> int:
+    form = "a whole number"
+    number = _number(cells, column, form=form)
+    if not number.is_integer():
+        raise ValueError(f"column {column!r}: {shown(cells[column])} is not {form}")
+    return int(number)
+
+
+def _time(cells: Cells, column: str) -> float:
+    return seconds_of(cells[column], f"column {column!r}")
 
 
 def _helios(cells: Cells) -> RanJob:
     return RanJob(
         name=f"{cells.get('vc', '')}.{cells['job_id']}",
         user=cells["user"],
-        submit_seconds=seconds_of(cells["submit_time"]),
-        seconds=float(cells["duration"]),
-        gpus=float(cells["gpu_num"]),
+        submit_seconds=_time(cells, "submit_time"),
+        seconds=_number(cells, "duration"),
+        gpus=_number(cells, "gpu_num"),
     )
 
 
@@ -40,10 +77,10 @@ def _tiresias(cells: Cells) -> RanJob:
     return RanJob(
         name=f"{cells['model_name']}.{cells['job_id']}",
         user="",
-        submit_seconds=float(cells["submit_time"]),
-        seconds=float(cells["duration"]),
-        gpus=float(cells["num_gpu"]),
-        iterations=int(cells["iterations"]),
+        submit_seconds=_number(cells, "submit_time"),
+        seconds=_number(cells, "duration"),
+        gpus=_number(cells, "num_gpu"),
+        iterations=_count(cells, "iterations"),
     )
 
 
@@ -51,32 +88,34 @@ def _pai(cells: Cells) -> RanJob:
     return RanJob(
         name=cells["job_id"],
         user=cells["user"],
-        submit_seconds=float(cells["submit_time"]),
-        seconds=float(cells["duration"]),
-        gpus=float(cells["num_gpu"] or 0) * float(cells.get("num_inst") or 1),
+        submit_seconds=_number(cells, "submit_time"),
+        seconds=_number(cells, "duration"),
+        gpus=_number(cells, "num_gpu", empty=0) * _number(cells, "num_inst", empty=1),
     )
 
 
 def _pai_task(cells: Cells) -> RanJob:
-    start, end = float(cells["start_time"] or 0), float(cells["end_time"] or 0)
+    start, end = _number(cells, "start_time", empty=0), _number(cells, "end_time", empty=0)
     return RanJob(
         name=f"{cells['job_name'][:12]}.{cells['task_name']}",
         user="",
         submit_seconds=start,
         seconds=end - start if start and end else 0.0,
-        gpus=float(cells["plan_gpu"] or 0) / 100 * float(cells["inst_num"] or 1),
+        gpus=_number(cells, "plan_gpu", empty=0) / 100 * _number(cells, "inst_num", empty=1),
     )
 
 
 def _openb(cells: Cells) -> RanJob:
-    scheduled, end = cells["scheduled_time"], cells["deletion_time"]
-    whole = float(cells["num_gpu"] or 0)
+    has_run = bool(cells["scheduled_time"] and cells["deletion_time"])
+    whole = _number(cells, "num_gpu", empty=0)
     return RanJob(
         name=cells["name"],
         user="",
-        submit_seconds=float(cells["creation_time"]),
-        seconds=float(end) - float(scheduled) if scheduled and end else 0.0,
-        gpus=whole * float(cells["gpu_milli"] or 0) / 1000 if whole == 1 else whole,
+        submit_seconds=_number(cells, "creation_time"),
+        seconds=_number(cells, "deletion_time") - _number(cells, "scheduled_time")
+        if has_run
+        else 0.0,
+        gpus=whole * _number(cells, "gpu_milli", empty=0) / 1000 if whole == 1 else whole,
     )
 
 
@@ -87,16 +126,17 @@ def _slurm(cells: Cells) -> RanJob | None:
     return RanJob(
         name=f"{name}.{cells['JobID']}" if name else cells["JobID"],
         user=cells["User"],
-        submit_seconds=seconds_of(cells["Submit"]),
-        seconds=_elapsed(cells.get("ElapsedRaw") or cells.get("Elapsed", "")),
+        submit_seconds=_time(cells, "Submit"),
+        seconds=_elapsed(cells),
         gpus=_slurm_gpus(cells),
     )
 
 
-def _elapsed(text: str) -> float:
-    found = _ELAPSED.fullmatch(text)
+def _elapsed(cells: Cells) -> float:
+    column = "ElapsedRaw" if cells.get("ElapsedRaw") else "Elapsed"
+    found = _ELAPSED.fullmatch(cells[column])
     if not found:
-        return float(text)
+        return _number(cells, column, form="a time such as 1-02:03:04, or seconds")
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return ((days * 24 + hours) * 60 + minutes) * 60.0 + seconds
 
@@ -144,13 +184,14 @@ def read(table: Table, text: str) -> Iterator[RanJob]:
     Raises:
         ValueError: A line is not of this form; the text says which, and why.
     """
-    rows = csv.DictReader(text.splitlines(), delimiter=table.between)
-    for cells in rows:
-        try:
+    table_rows = csv.DictReader(io.StringIO(text), delimiter=table.between)
+    lines = table_rows.reader  # whose line_num is right behind a blank line, and if it fails
+    try:
+        for cells in table_rows:
             # What a line has beyond its columns stands under None, what it lacks is None.
-            job = table.read({name: value or "" for name, value in cells.items() if name})
-        except (KeyError, ValueError) as error:
-            what = f"no column is called {error}" if isinstance(error, KeyError) else str(error)
-            raise ValueError(f"{table.form}: line {rows.line_num}: {what}") from error
-        if job is not None:
-            yield job
+            job = table.read({name.strip(): value or "" for name, value in cells.items() if name})
+            if job is not None:
+                yield job._replace(place=f"line {lines.line_num}")
+    except (KeyError, ValueError, csv.Error) as error:
+        what = f"no column is called {error}" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"{table.form}: line {lines.line_num}: {what}") from error

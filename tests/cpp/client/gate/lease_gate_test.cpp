@@ -147,8 +147,8 @@ TEST_F(LeaseGate, GivesUpItsPlace) {
 
 // As if a thread had called the model with a wrong argument while another one waits for the lease.
 TEST_F(LeaseGate, KeepsItsPlaceWhenAnotherThreadFails) {
-  auto waits = std::async(std::launch::async,
-                          [this] { return *job_.runtime->begin_iteration(millis(1)); });
+  auto waits =
+      std::async(std::launch::async, [this] { return *job_.runtime->begin_iteration(millis(1)); });
   EXPECT_EQ(waits.get(), GateResult::kTimedOut);
   job_.runtime->close_lease(wire::BoundaryKind::kException);
   EXPECT_EQ(state(), LeaseState::kWanted);
