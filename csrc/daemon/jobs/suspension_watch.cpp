@@ -17,12 +17,13 @@
 #include "csrc/base/clock.h"
 #include "csrc/base/process/process_stat.h"
 #include "csrc/base/units.h"
+#include "csrc/daemon/machine/frozen.h"
 
 namespace gpushare::daemon {
 namespace {
 
 constexpr Nanos kBetweenLooks = millis(500);
-constexpr int kMostLooked = 64;  // of 20 us each
+constexpr int kMostLooked = 64;  // of 60 us each
 
 }  // namespace
 
@@ -51,7 +52,7 @@ void SuspensionWatch::look() {
   for (int i = 0; i < kMostLooked && entry != jobs_.entries().end(); ++i, ++entry) {
     JobEntry& job = entry->second;
     const auto stat = read_process_stat(job.pid);
-    const bool is_suspended = stat && stat->is_suspended;
+    const bool is_suspended = (stat && stat->is_suspended) || is_frozen(job.pid);
     const bool was = std::exchange(job.looked_suspended, is_suspended);
     if (job.is_welcomed && (job.is_suspended || (is_suspended && was))) {
       job.is_suspended = is_suspended;

@@ -1,4 +1,5 @@
-// Finds out which jobs are suspended (SIGSTOP, a debugger) and which go on again.
+// Finds out which jobs are suspended (SIGSTOP, a debugger, a container that is paused) and which go
+// on again.
 //
 // Which problem it solves: a suspended job holds its lease and its place in line without using
 // them, and no descriptor becomes readable when a process stops. So the processes are looked at

@@ -100,14 +100,15 @@ std::string suspended_text(const Table& table, const Job& job, Nanos now) {
   const Bytes held = table.device.ledger.room(job.id) + job.room.lane;
   const bool has_lease = table.device.lane_held_by(job.id) != nullptr;
   const Nanos time = now - *job.place.suspended_since;
-  std::string text =
-      fmt::format("job {} has been suspended (Ctrl-Z, SIGSTOP or a debugger){}", label(job),
-                  time > Nanos{} ? fmt::format(" for {}", to_string(time)) : std::string());
+  std::string text = fmt::format(
+      "job {} has been suspended (Ctrl-Z, SIGSTOP, a debugger or a paused container){}", label(job),
+      time > Nanos{} ? fmt::format(" for {}", to_string(time)) : std::string());
   if (held > Bytes{0}) {
     text += fmt::format(", and its {} of memory cannot move until it goes on", to_string(held));
   }
   if (has_lease && table.jobs.size() > 1) text += "; others take turns without it";
-  return text + fmt::format(". To go on: fg in its shell, or kill -CONT {}", job.who.pid);
+  return text + fmt::format(". To go on: fg in its shell, kill -CONT {}, or unpause its container",
+                            job.who.pid);
 }
 
 std::string held_by_suspended_text(const Table& table) {

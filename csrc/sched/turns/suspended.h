@@ -1,4 +1,4 @@
-// Jobs whose process is suspended: by Ctrl-Z, SIGSTOP or a debugger.
+// Jobs whose process is suspended: by Ctrl-Z, SIGSTOP, a debugger, or the pause of its container.
 //
 // Such a process answers nothing, so its memory cannot move, and nobody waits for its boundary: it
 // keeps the lease that it has, and its lane with it, and another lane is opened for the others
