@@ -121,7 +121,8 @@ void Watch::enter() {
 // A forward inside a backward is recomputation (checkpointing), and boundaries_ leaves it alone.
 void Watch::forward_began() {
   const bool is_recomputed = is_in_backward();
-  if (!is_recomputed && !boundaries_.is_in_forward(this_thread())) {
+  const bool is_event = !is_recomputed && !boundaries_.is_only_explicit();
+  if (is_event && !boundaries_.is_in_forward(this_thread())) {
     wait_for_others();
     wait_for_who_enters();
   }

@@ -184,6 +184,10 @@ Why why(const Table& table, const Job& job, Nanos now) {
   say_room(table, lane, job, why);
   if (is_used_up(device, job)) {
     why.now.push_back(share_limit_text(table, job, now));
+    if (is_own_used_up(device, job)) {
+      why.changes.push_back(fmt::format("gpushare set {} --share-limit none (now {:g})",
+                                        job.id.value, job.settings.share_limit));
+    }
   }
   if (job.settings.is_paused()) {
     why.changes.push_back(fmt::format("gpushare resume {}", job.id.value));

@@ -180,8 +180,12 @@ bool is_user_used_up(const Device& device, std::uint32_t uid) {
   return allowance != nullptr && allowance->is_used_up;
 }
 
+bool is_own_used_up(const Device& device, const Job& job) {
+  return own_limit(device, job).is_used_up();
+}
+
 bool is_used_up(const Device& device, const Job& job) {
-  return is_user_used_up(device, job.who.uid) || own_limit(device, job).is_used_up();
+  return is_user_used_up(device, job.who.uid) || is_own_used_up(device, job);
 }
 
 // The worse of the two limits counts. A limit of the job's own is worse than its user's, because it

@@ -30,6 +30,7 @@ void settle_allowances(Table& table, Nanos now);
 bool is_user_used_up(const Device& device, std::uint32_t uid);
 // Whether its own limit on time is used up, or its user's.
 bool is_used_up(const Device& device, const Job& job);
+bool is_own_used_up(const Device& device, const Job& job);
 // How far limits on time set the job back.
 Setback setback(const Table& table, const Job& job);
 // A hard limit bars it, also now between two steps: it may have earned since.
