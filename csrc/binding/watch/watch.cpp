@@ -39,7 +39,9 @@ bool is_training(PyObject* module) {
 // How long a thread waits until others have left their calls of the model. No longer, since one of
 // them may itself wait for a call on this thread.
 constexpr Nanos kPatience = seconds(2);
-constexpr auto kLookAgain = std::chrono::milliseconds(1);
+// How often it looks. Others leave within an iteration, but a wait for a lease may take minutes.
+constexpr auto kLookAtOthers = std::chrono::milliseconds(1);
+constexpr auto kLookAtGate = std::chrono::milliseconds(10);
 
 watch::ThreadId this_thread() { return PyThread_get_thread_ident(); }
 
@@ -77,11 +79,11 @@ void Watch::set_current(std::shared_ptr<Watch> watch) { current_watch() = std::m
 
 // The GIL is free meanwhile, and what a signal's handler raises ends the wait.
 template <typename Is>
-void Watch::wait_while(const Is& is) {
+void Watch::wait_while(const Is& is, std::chrono::milliseconds pause) {
   while (is()) {
     {
       const py::gil_scoped_release release;
-      std::this_thread::sleep_for(kLookAgain);
+      std::this_thread::sleep_for(pause);
     }
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   }
@@ -93,17 +95,19 @@ void Watch::wait_for_others() {
   const watch::ThreadId self = this_thread();
   if (!boundaries_.has_other_forwards(self)) return;
   const Nanos deadline = monotonic_now() + kPatience;
-  wait_while([&] {
+  const auto are_inside = [&] {
     return boundaries_.has_other_forwards(self) && gate_->is_asked() && monotonic_now() < deadline;
-  });
+  };
+  wait_while(are_inside, kLookAtOthers);
 }
 
 // The call belongs to the iteration that another thread is about to begin, which has no lease yet.
 void Watch::wait_for_who_enters() {
   const watch::ThreadId self = this_thread();
-  wait_while([&] {
+  const auto is_another_there = [&] {
     return std::ranges::any_of(entering_, [&](watch::ThreadId each) { return each != self; });
-  });
+  };
+  wait_while(is_another_there, kLookAtGate);
 }
 
 void Watch::enter() {

@@ -12,6 +12,7 @@
 // pre of all: GIL held. throws: as WatchGate, and what the Python functions raise.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
@@ -96,7 +97,7 @@ class Watch {
   void carry_out(const watch::Decision& decision);
   void enter();
   template <typename Is>
-  void wait_while(const Is& is);
+  void wait_while(const Is& is, std::chrono::milliseconds pause);
   void wait_for_others();
   void wait_for_who_enters();
   watch::Decision forward_returned(bool is_evaluation);

@@ -16,7 +16,7 @@ namespace gpushare::sched {
 
 // Decides for each deadline whether it counts. Once a step, before anybody is granted a lease.
 void shed_deadlines(Step& step);
-// Whose deadlines would count as none if `changed` were the record of the job of that number.
+// The jobs whose deadlines would count as none if `changed` were its job's record.
 std::vector<JobId> would_be_shed(const Table& table, const Job& changed);
 // Why the job's deadline has no effect: the policy keeps to none, and which do; or there is no time
 // for it. "" if it has one, or the job has no deadline.
